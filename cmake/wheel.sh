@@ -21,6 +21,7 @@ $venv/bin/python -c 'import auditwheel, nanobind_backend, scikit_build_core' 2>/
 
 say "Building the wheel"
 rm -rf build/wheels build/wheels-unrepaired
+export CMAKE_BUILD_PARALLEL_LEVEL="${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}"
 $venv/bin/pip wheel -q --no-build-isolation --no-deps -w build/wheels-unrepaired \
   --config-settings=build-dir=build/wheel \
   --config-settings=cmake.define.HEDDLE_STATIC_LLVM=ON .

@@ -7,8 +7,8 @@
 //
 // The attention of a bundle's steps and layers on the caller's tensors, without
 // a model: every row of every sequence, all positions visible. Memory is the
-// caller's too, so that a call allocates nothing, and on a GPU only puts work
-// into a stream.
+// caller's too, so that a call on a GPU only puts work into a stream. It
+// allocates there for the arguments of late, once a stream (KeptArguments.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,9 @@ struct CallMemory {
   const void *key = nullptr;
   const void *value = nullptr;
   void *output = nullptr;
-  void *lists = nullptr; ///< Call::listBytes(), zeros at first
+  /// Call::listBytes(), zeros at first; of any contents where the call itself
+  /// selects all that it reads, as at step 1 of a first layer.
+  void *lists = nullptr;
   /// Call::workspaceBytes(), of any contents, or null, see tryRun().
   void *workspace = nullptr;
   uintptr_t stream = 0; ///< of a GPU: CUstream

@@ -9,8 +9,8 @@
 // PyTorch, CuPy and JAX use too. Argument blocks have to be in the device's
 // memory; a kernel of our own takes them there as its parameters, since those
 // are read at the launch: nothing is waited for, no memory of the host has to
-// stay, and a CUDA graph that records the call holds them. A call without a
-// workspace finds those of earlier calls there (KeptArguments.h).
+// stay, and a CUDA graph that records the call holds them. In other streams a
+// call finds those of earlier calls there (KeptArguments.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +19,7 @@
 #include "Process.h"
 
 #include "runtime/device/cuda/Context.h"
+#include "runtime/device/cuda/Graph.h"
 #include "runtime/device/cuda/Module.h"
 #include "runtime/device/cuda/TileMaps.h"
 #include "runtime/engine/cuda/Address.h"
@@ -162,14 +163,16 @@ public:
       : gpu(gpu), kernels(std::move(kernels)),
         scratchAt(argumentBytes(sequences, 2 + 3 * selections)),
         total(scratchAt + this->kernels.scratchBytes(sequences)),
-        kept(std::make_unique<KeptArguments>(*gpu.context,
-                                             argumentBytes(sequences, 1))) {}
+        kept{std::make_unique<KeptArguments>(*gpu.context,
+                                             argumentBytes(sequences, 1)),
+             std::make_unique<KeptArguments>(*gpu.context, scratchAt)} {}
   ~DeviceLauncher() override {
     ContextGuard guard(gpu.context->driver());
-    if (gpu.checkProcess())
-      kept.reset();
-    else
-      (void)kept.release(); // the other process's memory
+    for (std::unique_ptr<KeptArguments> &each : kept)
+      if (gpu.checkProcess())
+        each.reset();
+      else
+        (void)each.release(); // the other process's memory
   }
 
   bundle::Encoding encoding() const override { return kernels.encoding(); }
@@ -180,10 +183,12 @@ public:
     if (Status status = gpu.checkProcess(); !status)
       return status.takeError();
     base = addressOf(workspace);
+    scratch = base + scratchAt;
     stream =
         Stream::borrow(*gpu.context, reinterpret_cast<api::CUstream>(queue));
     guard.emplace(gpu.context->driver());
-    number = base ? std::nullopt : kept->streamNumber(stream.handle());
+    keeper = kept[base != 0].get();
+    number = keeper->streamNumber(stream.handle());
     if (!base && !number) {
       guard.reset();
       return false;
@@ -226,16 +231,10 @@ public:
   }
 
   Status end(Status status) override {
-    if (status)
-      status = base ? put() : putUnlessKept();
-    for (const Launch &each : launches) {
-      if (!status)
-        break;
-      status = each.form ? kernels.attend(stream, *each.form, base + each.at,
-                                          each.sequences, each.tiles)
-                         : kernels.select(stream, each.kernel, base + each.at,
-                                          each.sequences, base + scratchAt);
-    }
+    if (status && number)
+      status = runKept();
+    else if (status && (status = put()))
+      status = launchAll(stream);
     guard.reset();
     return status;
   }
@@ -266,19 +265,46 @@ private:
     return static_cast<int64_t>(at);
   }
 
-  /// Of a call without a workspace.
-  Status putUnlessKept() {
-    Result<KeptArguments::Place *> place = kept->find(*number, arguments);
+  Status launchAll(const Stream &into) const {
+    for (const Launch &each : launches) {
+      Status status = each.form
+                          ? kernels.attend(into, *each.form, base + each.at,
+                                           each.sequences, each.tiles)
+                          : kernels.select(into, each.kernel, base + each.at,
+                                           each.sequences, scratch);
+      if (!status)
+        return status;
+    }
+    return Status::success();
+  }
+
+  /// In a stream that arguments are kept for.
+  Status runKept() {
+    Result<KeptArguments::Place *> place = keeper->find(*number, arguments);
     if (!place)
       return place.takeError();
     base = (*place)->address;
-    if (!(*place)->content.empty())
-      return Status::success();
-    std::vector<std::byte> content = arguments; // put() adds to them
-    if (Status status = put(); !status)
-      return status;
-    (*place)->content = std::move(content);
-    return Status::success();
+    if ((*place)->content.empty()) {
+      std::vector<std::byte> content = arguments; // put() adds to them
+      if (Status status = put(); !status)
+        return status;
+      (*place)->content = std::move(content);
+    } else if (launches.size() > 1) {
+      auto record = [this](const Stream &into) { return launchAll(into); };
+      if (const Graph *graph = keeper->graphOf(**place, workBytes(), record))
+        return graph->launch(stream);
+    }
+    return launchAll(stream);
+  }
+
+  /// What tells launchAll() from others on the same arguments.
+  std::vector<std::byte> workBytes() const {
+    std::vector<std::byte> bytes(sizeof(scratch) +
+                                 launches.size() * sizeof(Launch));
+    std::memcpy(bytes.data(), &scratch, sizeof(scratch));
+    std::memcpy(bytes.data() + sizeof(scratch), launches.data(),
+                launches.size() * sizeof(Launch));
+    return bytes;
   }
 
   /// Tensor maps, which follow from the blocks, behind them.
@@ -333,11 +359,14 @@ private:
                                        &(*gpu.code)[putNames[1]]};
   const int64_t scratchAt;
   const int64_t total;
-  std::unique_ptr<KeptArguments> kept;
+  /// Of calls without a workspace, which have one launch, and of others.
+  std::unique_ptr<KeptArguments> kept[2];
 
   // The call.
-  DevicePtr base = 0;
-  std::optional<uint64_t> number; ///< of the stream, without a workspace
+  DevicePtr base = 0; ///< of its arguments
+  DevicePtr scratch = 0;
+  KeptArguments *keeper = nullptr;
+  std::optional<uint64_t> number; ///< of the stream, if arguments are kept
   Stream stream;
   std::optional<ContextGuard> guard;
   std::vector<std::byte> arguments;

@@ -49,9 +49,13 @@ bool KeptArguments::Place::has(const std::vector<std::byte> &arguments) const {
 
 KeptArguments::~KeptArguments() {
   RelaxedCapture relaxed(context.api());
-  for (auto &[stream, memory] : streams)
+  for (auto &[stream, memory] : streams) {
+    for (Place &place : memory.all)
+      place.graph.reset();
     if (memory.block)
       context.release(context.api().memFree, memory.block);
+  }
+  recorder.reset();
 }
 
 std::optional<uint64_t>
@@ -91,9 +95,44 @@ KeptArguments::find(uint64_t stream, const std::vector<std::byte> &arguments) {
         memory.all.begin(), memory.all.end(),
         [](const Place &a, const Place &b) { return a.lastUse < b.lastUse; });
     found->content.clear();
+    found->work.clear();
+    forget(*found);
   }
   found->lastUse = ++uses;
   return found;
+}
+
+/// A graph whose launch is under way goes when that is done.
+void KeptArguments::forget(Place &place) {
+  if (!place.graph)
+    return;
+  RelaxedCapture relaxed(context.api());
+  place.graph.reset();
+}
+
+const Graph *KeptArguments::graphOf(Place &place, std::vector<std::byte> work,
+                                    const Graph::Recorder &record) {
+  if (place.work != work) {
+    forget(place);
+    place.work = std::move(work);
+    return nullptr;
+  }
+  if (place.graph || !records)
+    return place.graph ? &*place.graph : nullptr;
+  // What fails here is launched one by one, and says then what is wrong.
+  records = false;
+  RelaxedCapture relaxed(context.api());
+  if (!recorder)
+    if (Result<Stream> made = Stream::create(context))
+      recorder = std::move(*made);
+  if (!recorder)
+    return nullptr;
+  Result<Graph> graph = Graph::capture(*recorder, record);
+  if (!graph)
+    return nullptr;
+  records = true;
+  place.graph = std::move(*graph);
+  return &*place.graph;
 }
 
 } // namespace heddle::embed

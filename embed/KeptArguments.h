@@ -9,7 +9,8 @@
 // allocators hand out the same memory: 16 argument blocks of late stay in the
 // device's memory, and a call whose arguments are among them need not put them
 // there. Each stream has its own, since only the order within a stream says
-// when they may be overwritten.
+// when they may be overwritten. And several launches that come again and again
+// on the same arguments become a graph, which is one call of the driver.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +20,8 @@
 #include "bundle/Result.h"
 #include "runtime/device/cuda/Context.h"
 #include "runtime/device/cuda/DriverApi.h"
+#include "runtime/device/cuda/Graph.h"
+#include "runtime/device/cuda/Stream.h"
 
 #include <array>
 #include <cstddef>
@@ -52,11 +55,19 @@ public:
     std::vector<std::byte> content; ///< what the last call there put
     bool has(const std::vector<std::byte> &arguments) const;
     uint64_t lastUse = 0;
+    std::vector<std::byte> work;          ///< the launches of late on them
+    std::optional<rt::cuda::Graph> graph; ///< of these
   };
 
   /// Where these arguments are, or, if it has no content, may be put.
   Result<Place *> find(uint64_t stream,
                        const std::vector<std::byte> &arguments);
+
+  /// A graph of what `record` puts into a stream, all of which `work` tells
+  /// apart from other work on the place's arguments; null until it has come
+  /// twice, and where the driver records none.
+  const rt::cuda::Graph *graphOf(Place &place, std::vector<std::byte> work,
+                                 const rt::cuda::Graph::Recorder &record);
 
 private:
   static constexpr size_t places = 16;           ///< of a stream
@@ -68,10 +79,15 @@ private:
     rt::cuda::api::CUdeviceptr block = 0;
     std::array<Place, places> all;
   };
+  void forget(Place &place);
+
   const rt::cuda::Context &context;
   const int64_t bytes;
   std::map<uint64_t, Memory> streams;
   uint64_t uses = 0;
+  std::optional<rt::cuda::Stream>
+      recorder; ///< for captures, nothing runs there
+  bool records = true;
 };
 
 } // namespace heddle::embed

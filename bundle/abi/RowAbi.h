@@ -201,6 +201,43 @@ struct CompareArgs {
       RowField::Int64,    RowField::Int64};
 };
 
+/// Attention over the keys of two sets that share none, of what it is over
+/// each. Of row i and head h, in fp32:
+///   x, lx = x[from[i]], lse[lseAt[i] + h * lseStride[i]]
+///   c, lc = cache[at[i]], keptLse[at[i], h]
+///   m     = max(lx, lc), a = exp2(lx - m), b = exp2(lc - m)
+///   t     = (a x + b c) / (a + b), l = m + log2(a + b);
+///           t = 0 and l = -inf where lx and lc are -inf: no key is in a set;
+///           t = x and l = lx where keptLse is null: nothing is kept yet
+///   newLse[at[i], h] = l, unless newLse is null
+///   y[to[i]]         = T(t), or cache[at[i]] where y is null.
+/// What of x or c has no key (-inf) is not read into t. grid: rows.
+struct MergeArgs {
+  const void *x;       ///< T [* x xStride]
+  const int32_t *from; ///< [grid] or null, none negative
+  int64_t xStride;
+  const float *lse;         ///< as AttentionArgs::lse
+  const int64_t *lseAt;     ///< [grid]
+  const int32_t *lseStride; ///< [grid]
+  void *cache;              ///< T [* x heads * headDim]
+  const int32_t *at;        ///< [grid] or null
+  const float *keptLse;     ///< [* x heads] or null
+  float *newLse;            ///< [* x heads], not keptLse, or null
+  void *y;                  ///< T [* x yStride] or null; may be x, where row
+                            ///< to[i] of y is row from[i] of x
+  const int32_t *to;        ///< [grid] or null
+  int64_t yStride;
+  int64_t heads;
+  int64_t headDim; ///< a multiple of 8
+  static constexpr bundle::RowOp op = bundle::RowOp::Merge;
+  static constexpr RowField fields[] = {
+      RowField::Elements, RowField::Int32s,   RowField::Int64,
+      RowField::Floats,   RowField::Int64s,   RowField::Int32s,
+      RowField::Elements, RowField::Int32s,   RowField::Floats,
+      RowField::Floats,   RowField::Elements, RowField::Int32s,
+      RowField::Int64,    RowField::Int64,    RowField::Int64};
+};
+
 //===----------------------------------------------------------------------===//
 // The sampler. Sequences are packed one after the other; a packed row is a
 // position of a sequence. `clock` is [2]: the step, from 1, and its number in
@@ -330,6 +367,8 @@ constexpr std::span<const RowField> fieldsOf(bundle::RowOp op) {
     return ChangeArgs::fields;
   case bundle::RowOp::Compare:
     return CompareArgs::fields;
+  case bundle::RowOp::Merge:
+    return MergeArgs::fields;
   case bundle::RowOp::MaskedCount:
     return MaskedCountArgs::fields;
   case bundle::RowOp::Candidates:
@@ -359,6 +398,7 @@ static_assert(parameterBytes(SwiGluArgs::fields) == sizeof(SwiGluArgs));
 static_assert(parameterBytes(CopyArgs::fields) == sizeof(CopyArgs));
 static_assert(parameterBytes(ChangeArgs::fields) == sizeof(ChangeArgs));
 static_assert(parameterBytes(CompareArgs::fields) == sizeof(CompareArgs));
+static_assert(parameterBytes(MergeArgs::fields) == sizeof(MergeArgs));
 static_assert(parameterBytes(MaskedCountArgs::fields) ==
               sizeof(MaskedCountArgs));
 static_assert(parameterBytes(CandidatesArgs::fields) == sizeof(CandidatesArgs));

@@ -29,6 +29,7 @@ enum class RowOp {
   Copy,        ///< puts rows elsewhere
   Change,      ///< what rows differ by from kept ones, which they replace
   Compare,     ///< adds rows to kept ones, how alike they are
+  Merge,       ///< attention over two sets of keys, of what it is over each
   MaskedCount, ///< mask tokens of each sequence's block
   Candidates,  ///< rows that may be committed
   Draw,        ///< a token and its confidence for each candidate
@@ -36,9 +37,9 @@ enum class RowOp {
 };
 
 inline constexpr RowOp allRowOps[] = {
-    RowOp::Embed,      RowOp::RmsNorm, RowOp::Rotate,  RowOp::SwiGlu,
-    RowOp::Copy,       RowOp::Change,  RowOp::Compare, RowOp::MaskedCount,
-    RowOp::Candidates, RowOp::Draw,    RowOp::Commit,
+    RowOp::Embed,       RowOp::RmsNorm,    RowOp::Rotate,  RowOp::SwiGlu,
+    RowOp::Copy,        RowOp::Change,     RowOp::Compare, RowOp::Merge,
+    RowOp::MaskedCount, RowOp::Candidates, RowOp::Draw,    RowOp::Commit,
 };
 
 /// As manifests and symbols spell it.
@@ -58,6 +59,8 @@ constexpr std::string_view nameOf(RowOp op) {
     return "change";
   case RowOp::Compare:
     return "compare";
+  case RowOp::Merge:
+    return "merge";
   case RowOp::MaskedCount:
     return "masked_count";
   case RowOp::Candidates:

@@ -66,6 +66,8 @@ template <typename V> void fields(V &v, In<V, When> &x) {
 template <typename V> void fields(V &v, In<V, Positions> &x) {
   using Set = Positions::Kind;
   v("kind", x.kind, Kind{});
+  if (v.has("name", !x.name.empty()))
+    v("name", x.name, symbolName);
   switch (x.kind) {
   case Set::Union:
   case Set::Intersect:
@@ -235,8 +237,12 @@ template <typename V> void fields(V &v, In<V, Pass> &x) {
 
 template <typename V> void fields(V &v, In<V, Reuse> &x) {
   v("kv", x.kv);
-  v("attention", x.attention);
+  v("attention", x.attention, Kind{});
   v("ffn", x.ffn);
+  if (x.attention == Reuse::Attention::Outside) {
+    v("inside", x.inside, ofPositions);
+    v("cadence", x.cadence);
+  }
 }
 
 template <typename V> void fields(V &v, In<V, LayeredReuse> &x) {

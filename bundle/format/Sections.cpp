@@ -10,6 +10,8 @@
 #include "bundle/format/NativeCode.h"
 #include "bundle/format/Tilings.h"
 
+#include <algorithm>
+
 using namespace heddle;
 using namespace heddle::bundle;
 
@@ -21,9 +23,17 @@ Status heddle::bundle::checkSections(const Bundle &bundle) {
     if (Status status = checkNativeCode(bundle.section(name)); !status)
       return status.takeError().withContext("section " + name);
   }
-  if (std::string_view table = bundle.section(tuningSection); !table.empty())
-    if (auto rules = tilingsFromJson(table); !rules)
-      return rules.takeError().withContext("section " +
-                                           std::string(tuningSection));
+  return checkTuning(bundle);
+}
+
+Status heddle::bundle::checkTuning(const Bundle &bundle) {
+  // One without a byte is there, too.
+  const auto &all = bundle.sections();
+  if (std::ranges::find(all, tuningSection, &Bundle::SectionInfo::name) ==
+      all.end())
+    return Status::success();
+  if (auto rules = tilingsFromJson(bundle.section(tuningSection)); !rules)
+    return rules.takeError().withContext("section " +
+                                         std::string(tuningSection));
   return Status::success();
 }

@@ -7,181 +7,170 @@
 
 #include "bundle/format/Tilings.h"
 
+#include "bundle/format/FieldReader.h"
 #include "bundle/format/StrictJson.h"
-#include "bundle/program/Printable.h"
 
 #include <algorithm>
-#include <initializer_list>
-#include <limits>
+#include <bit>
 #include <string>
-
-#include <nlohmann/json.hpp>
 
 using namespace heddle;
 using namespace heddle::bundle;
-using nlohmann::json;
+using namespace heddle::bundle::detail;
+
+namespace heddle::bundle {
 
 namespace {
+enum class Copies { Threads, Tma };
+constexpr auto namesOf(Copies) {
+  return std::to_array<Name>({"threads", "tma"});
+}
+} // namespace
 
-/// The fields of one rule, with the first problem among them.
-class Fields {
-public:
-  explicit Fields(const json &object) : object(object) {}
+namespace detail {
 
-  void number(const char *name, int64_t &into) {
-    if (!object.contains(name))
-      return fail("'" + std::string(name) + "' is not there or no integer");
-    optionalNumber(name, into, "' is not there or no integer");
-  }
+/// Ranges are tilingProblem()'s.
+inline constexpr Range anyNumber = {INT64_MIN, INT64_MAX};
+inline constexpr Text elementOfProducts = {
+    [](const std::string &text) { return text == "bf16" || text == "f16"; },
+    "is unknown, expected bf16 or f16"};
+inline constexpr Text keysOfTilings = {
+    [](const std::string &text) {
+      constexpr auto all = std::to_array<Name>(
+          {"all", "list", "blocks", "range", "union", "scores"});
+      return std::ranges::find(all, text) != all.end();
+    },
+    "is unknown, expected one of all, list, blocks, range, union, scores"};
 
-  void optionalNumber(const char *name, int64_t &into,
-                      const char *otherwise = "' is no integer") {
-    auto at = find(name);
-    if (!at)
-      return;
-    const bool fits =
-        at->is_number_integer() &&
-        (!at->is_number_unsigned() ||
-         at->get<uint64_t>() <=
-             static_cast<uint64_t>(std::numeric_limits<int64_t>::max()));
-    if (!fits)
-      return fail("'" + std::string(name) + otherwise);
-    into = at->get<int64_t>();
-  }
+template <typename V> void fields(V &v, TilingRule &x) {
+  auto optional = [&](const char *name, auto &value, auto rule) {
+    if (v.has(name, true))
+      v(name, value, rule);
+  };
+  v("element", x.element, elementOfProducts);
+  v("head_dim", x.headDim, anyNumber);
+  v("consumers", x.consumers, anyNumber);
+  v("keys", x.keys, anyNumber);
+  v("stages", x.stages, anyNumber);
+  v("parts", x.parts, anyNumber);
+  v("producer_registers", x.producerRegisters, anyNumber);
+  v("consumer_registers", x.consumerRegisters, anyNumber);
+  optional("over", x.over, keysOfTilings);
+  Copies copies = x.tma ? Copies::Tma : Copies::Threads;
+  optional("copies", copies, Any{});
+  x.tma = copies == Copies::Tma;
+  optional("positions", x.positions, Any{});
+  optional("shared", x.shared, Any{});
+  optional("packed", x.packed, Any{});
+  optional("blocks", x.blocks, anyNumber);
+  optional("cluster", x.cluster, anyNumber);
+  optional("key_shares", x.keyShares, anyNumber);
+  optional("least_keys", x.leastKeys, anyNumber);
+  optional("query_stages", x.queryStages, anyNumber);
+}
 
-  void flag(const char *name, bool &into) {
-    auto at = find(name);
-    if (!at)
-      return;
-    if (!at->is_boolean())
-      return fail("'" + std::string(name) + "' is true or false");
-    into = at->get<bool>();
-  }
+} // namespace detail
+} // namespace heddle::bundle
 
-  /// Leaves `into` as it is where the field is not there.
-  void word(const char *name, std::initializer_list<const char *> words,
-            const char *otherwise, std::string &into) {
-    auto at = find(name);
-    if (!at)
-      return;
-    if (!at->is_string() ||
-        std::ranges::find(words, at->get<std::string>()) == words.end())
-      return fail("'" + std::string(name) + "' is " + otherwise);
-    into = at->get<std::string>();
-  }
-
-  void end() {
-    if (object.size() != known)
-      fail("there are fields beside 'element', 'over', 'blocks', "
-           "'copies', 'cluster', 'positions', 'shared', 'key_shares', "
-           "'least_keys', 'query_stages', 'packed', 'head_dim', 'consumers', "
-           "'keys', 'stages', 'parts', 'producer_registers' and "
-           "'consumer_registers'");
-  }
-
-  void fail(std::string what) {
-    if (problem.empty())
-      problem = std::move(what);
-  }
-
-  std::string problem;
-
-private:
-  const json *find(const char *name) {
-    auto at = object.find(name);
-    if (at == object.end())
-      return nullptr;
-    ++known;
-    return &*at;
-  }
-
-  const json &object;
-  size_t known = 0;
-};
-
-/// Reads a rule; returns what is wrong with it.
-std::string readRule(const json &value, TilingRule &rule) {
-  if (!value.is_object())
-    return "expected an object";
-  Fields fields(value);
-  fields.word("element", {"bf16", "f16"}, "\"bf16\" or \"f16\"", rule.element);
-  if (rule.element.empty())
-    fields.fail("'element' is \"bf16\" or \"f16\"");
-  fields.number("head_dim", rule.headDim);
-  fields.number("consumers", rule.consumers);
-  fields.number("keys", rule.keys);
-  fields.number("stages", rule.stages);
-  fields.number("parts", rule.parts);
-  fields.number("producer_registers", rule.producerRegisters);
-  fields.number("consumer_registers", rule.consumerRegisters);
-  fields.word("over", {"all", "list", "blocks", "range", "union", "scores"},
-              "\"all\", \"list\", \"blocks\", \"range\", \"union\" or "
-              "\"scores\"",
-              rule.over);
-  std::string copies;
-  fields.word("copies", {"threads", "tma"}, "\"threads\" or \"tma\"", copies);
-  rule.tma = copies == "tma";
-  fields.flag("positions", rule.positions);
-  fields.flag("shared", rule.shared);
-  fields.flag("packed", rule.packed);
-  fields.optionalNumber("blocks", rule.blocks);
-  fields.optionalNumber("cluster", rule.cluster);
-  fields.optionalNumber("key_shares", rule.keyShares);
-  fields.optionalNumber("least_keys", rule.leastKeys);
-  fields.optionalNumber("query_stages", rule.queryStages);
-  fields.end();
+/// What only entries of tables have.
+static std::string entryProblem(const TilingRule &rule) {
   // A kernel of another has no products of warpgroups: the rule would wait for
   // it without a word.
   constexpr int64_t most = 512, step = 64;
   if (rule.headDim < step || rule.headDim > most || rule.headDim % step)
-    fields.fail("'head_dim' is a multiple of " + std::to_string(step) +
-                " up to " + std::to_string(most) + ", not " +
-                std::to_string(rule.headDim));
-  if (rule.leastKeys < 0)
-    fields.fail("'least_keys' is 0 or more, not " +
-                std::to_string(rule.leastKeys));
+    return "head_dim is a multiple of " + std::to_string(step) + " up to " +
+           std::to_string(most) + ", not " + std::to_string(rule.headDim);
   if (rule.shared && rule.queryStages)
-    fields.fail("'query_stages' is 0 with 'shared', not " +
-                std::to_string(rule.queryStages) +
-                ": where heads share lists some warpgroups have no work, and "
-                "blocks that go on to further rows need all of them");
+    return "query_stages is 0 with shared, not " +
+           std::to_string(rule.queryStages) +
+           ": where heads share lists some warpgroups have no work, and blocks "
+           "that go on to further rows need all of them";
   if (rule.packed &&
       (rule.shared || (rule.over != "all" && rule.over != "range")))
-    fields.fail("'packed' is false with " +
-                (rule.shared ? "'shared'" : "'over' \"" + rule.over + "\"") +
-                ": rows of several query heads are packed over all keys and "
-                "ranges, which these heads have in common; leave it out");
-  return std::move(fields.problem);
+    return "packed is false with " +
+           (rule.shared ? "shared" : "over \"" + rule.over + "\"") +
+           ": rows of several query heads are packed over all keys and ranges, "
+           "which these heads have in common; leave it out";
+  return "";
 }
 
-} // namespace
+std::string heddle::bundle::tilingProblem(const TilingRule &rule) {
+  auto number = [](int64_t value) { return std::to_string(value); };
+  auto isOneOf = [](int64_t value, int64_t low, int64_t high, int64_t step) {
+    return value >= low && value <= high && value % step == 0;
+  };
+  if (!isOneOf(rule.consumers, 1, 4, 1))
+    return "a wgmma_tiling has 1 to 4 consumers, not " + number(rule.consumers);
+  if (!isOneOf(rule.keys, 16, 256, 16))
+    return "keys is a multiple of 16 up to 256, not " + number(rule.keys);
+  if (!isOneOf(rule.stages, 2, 8, 1))
+    return "stages is from 2 to 8, not " + number(rule.stages);
+  if (!isOneOf(rule.parts, 1, rule.keys / 16, 1) ||
+      rule.keys % (16 * rule.parts))
+    return "parts = " + number(rule.parts) + " does not cut " +
+           number(rule.keys) + " keys into multiples of 16";
+  for (int64_t registers : {rule.producerRegisters, rule.consumerRegisters})
+    if (!isOneOf(registers, 24, 240, 8))
+      return "a thread has a multiple of 8 registers from 24 to 240, not " +
+             number(registers);
+  if (!isOneOf(rule.blocks, 1, 4, 1))
+    return "blocks is from 1 to 4, not " + number(rule.blocks);
+  if (!isOneOf(rule.cluster, 1, rule.tma ? 2 : 1, 1))
+    return "cluster is 1, or 2 with tma, not " + number(rule.cluster);
+  if (rule.keyShares < 1 || rule.keyShares > maxCluster ||
+      !std::has_single_bit(static_cast<uint64_t>(rule.keyShares)))
+    return "key_shares is 1, 2, 4, 8 or 16, not " + number(rule.keyShares);
+  if (rule.keyShares > 1 && rule.cluster > 1)
+    return "blocks that share tiles (cluster = " + number(rule.cluster) +
+           ") have the same keys, not key_shares = " + number(rule.keyShares);
+  if (!isOneOf(rule.leastKeys, 0, rule.keyShares > 1 ? maxLeastKeys : 0, 1))
+    return "least_keys is 0, or up to " + number(maxLeastKeys) +
+           " with key_shares of more than 1, not " + number(rule.leastKeys);
+  if (!isOneOf(rule.queryStages, 0, rule.keyShares > 1 ? 0 : 4, 1))
+    return "query_stages is from 0 to 4, and 0 with key_shares, not " +
+           number(rule.queryStages);
+  if (rule.packed && rule.keyShares == 1)
+    return "packed rows are for few of them, whose blocks divide keys; give "
+           "key_shares of more than 1, or leave out packed";
+  return "";
+}
+
+Status heddle::bundle::checkTilingsSize(uint64_t bytes) {
+  constexpr uint64_t most = uint64_t(1) << 20;
+  if (bytes > 0 && bytes <= most)
+    return Status::success();
+  return Error("a table of tilings has " + std::to_string(bytes) +
+               " bytes, expected 1 to " + std::to_string(most));
+}
 
 Result<std::vector<TilingRule>>
 heddle::bundle::tilingsFromJson(std::string_view text) {
+  if (Status status = checkTilingsSize(text.size()); !status)
+    return status.takeError();
   constexpr size_t maxDepth = 3; // the table, its list, a rule
   const std::string expected =
       "a table of tilings is an object with a list 'wgmma' of objects";
   if (std::string problem = jsonProblem(text, maxDepth); !problem.empty())
     return Error(expected + ": " + problem);
-  json table;
+  ordered_json table;
   try {
-    table = json::parse(text);
-  } catch (const json::exception &error) {
+    table = ordered_json::parse(text);
+  } catch (const ordered_json::exception &error) {
     // "[json.exception.parse_error.101] parse error at line 1, column 2: ...".
     std::string_view reason = error.what();
     reason.remove_prefix(std::min(reason.find("parse error"), reason.size()));
     return Error("a table of tilings is no JSON: " + printableLines(reason));
   }
-  if (!table.is_object() || table.size() != 1 || !table.contains("wgmma") ||
-      !table["wgmma"].is_array())
-    return Error(
-        "a table of tilings is an object with a list 'wgmma' and nothing else");
   std::vector<TilingRule> rules;
-  for (const json &each : table["wgmma"]) {
-    TilingRule &rule = rules.emplace_back();
-    if (std::string problem = readRule(each, rule); !problem.empty())
-      return Error("wgmma[" + std::to_string(rules.size() - 1) +
-                   "]: " + problem);
-  }
+  const Manifest none;
+  FieldReader in(none, "a table of tilings", "", " to this build");
+  in.object(table, "", [&](auto &v) { v("wgmma", rules); });
+  for (size_t i = 0; i < rules.size() && !in.failed(); ++i)
+    for (const std::string &problem :
+         {entryProblem(rules[i]), tilingProblem(rules[i])})
+      if (!problem.empty())
+        in.fail(at("wgmma", i), problem);
+  if (in.failed())
+    return in.takeError();
   return rules;
 }

@@ -60,8 +60,16 @@ struct TilingRule {
   bool packed = false;
 };
 
+/// Why no kernel has such a tiling: a number is out of its range, or does not
+/// go with another. "" if nothing is wrong; whether a kernel's registers and
+/// shared memory suffice is for the compiler to say.
+std::string tilingProblem(const TilingRule &rule);
+
+/// An error where no table has so many bytes.
+Status checkTilingsSize(uint64_t bytes);
+
 /// Reads a table. Fails with a sentence that says what was found and what was
-/// expected; whether a tiling is possible is for the compiler to say.
+/// expected, also of entries that no kernel will ask for.
 Result<std::vector<TilingRule>> tilingsFromJson(std::string_view text);
 
 } // namespace heddle::bundle

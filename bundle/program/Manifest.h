@@ -452,10 +452,18 @@ struct Reuse {
                 ///< - V_j cached) over the exact j, P with the exact
                 ///< denominator over all of the row's pairs
     Output,     ///< attention's output after its projection
+    Outside,    ///< attention over the keys outside of `inside`, before its
+                ///< projection, with its log-sum-exp. Steps of `cadence`
+                ///< compute all rows and keep it; at others rows attend to the
+                ///< keys inside, and the two are merged. Source: FlashBlock
   };
   bool kv = false; ///< keys (after RoPE) and values
   Attention attention = Attention::None;
   bool ffn = false; ///< the FFN's output
+  /// Outside: index into Manifest::positions, a range, as it was before the
+  /// latest step of `cadence`.
+  int64_t inside = -1;
+  Cadence cadence = {}; ///< Outside
   /// Whether attention's output is kept before its projection.
   bool keepsContext() const {
     return attention == Attention::Context ||
@@ -463,7 +471,10 @@ struct Reuse {
   }
   /// Whether a row goes on through a layer that does not compute it: else it
   /// ends there, and neither a later layer computes it nor is it a prediction.
-  bool carries() const { return attention != Attention::None && ffn; }
+  bool carries() const {
+    return attention != Attention::None && attention != Attention::Outside &&
+           ffn;
+  }
   bool operator==(const Reuse &) const = default;
 };
 

@@ -306,7 +306,8 @@ void checkRowKernels(Problem &in, const Manifest &manifest) {
     if (!needed.empty() && !ops.count(op))
       in.fail("row_kernels", "there is no kernel for " +
                                  std::string(nameOf(op)) +
-                                 ", which a cuda target needs");
+                                 ", which a cuda target needs; compile the "
+                                 "schedule with this version of heddlec");
 }
 
 /// An attention kernel reads lists as their selection writes them.
@@ -515,6 +516,22 @@ void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
   }
 }
 
+/// What is kept of attention outside of a set is merged by log-sum-exp.
+void checkParts(Problem &in, const Manifest &manifest, const Phase &phase,
+                const std::string &path) {
+  if (manifest.reuse.attention != Reuse::Attention::Outside)
+    return;
+  const Kernel &kernel = manifest.kernels[static_cast<size_t>(phase.attention)];
+  std::optional<std::string> problem =
+      checkOutside(kernel.terms.empty(), kernel.scores);
+  if (!problem && !kernel.writesLse)
+    problem = "writes no log-sum-exp, which keeping attention outside of a set "
+              "needs";
+  if (problem)
+    in.fail(path + ".attention",
+            "kernel \"" + printable(kernel.name) + "\" " + *problem);
+}
+
 void checkRules(Problem &in, const Manifest &manifest) {
   if (manifest.rules.empty())
     return in.fail("rules", "there is no rule, so no layer has a schedule");
@@ -558,6 +575,7 @@ void checkRules(Problem &in, const Manifest &manifest) {
         in.fail(here + ".when", "only the last phase can be \"otherwise\": "
                                 "those after it would never run");
       checkPhase(in, manifest, rule.phases[j], here);
+      checkParts(in, manifest, rule.phases[j], here);
     }
     if (in.failed())
       return;

@@ -38,7 +38,8 @@ constexpr auto namesOf(Pass::Exact) {
       {"all", "salient", "least_similar", "salient_ffn"});
 }
 constexpr auto namesOf(Reuse::Attention) {
-  return std::to_array<Name>({"none", "context", "propagated", "output"});
+  return std::to_array<Name>(
+      {"none", "context", "propagated", "output", "outside"});
 }
 constexpr auto namesOf(CommitRule::Kind) {
   return std::to_array<Name>({"quota", "above", "factor", "random_order",

@@ -66,9 +66,16 @@ struct Positions {
                            ///< Single: which
   Cadence cadence;         ///< Committed, Fixed
   std::vector<int64_t> of; ///< indices into Manifest::positions, lower than own
+  std::string name;        ///< as the schedule has it, without '%'; "": none
+  static constexpr size_t longestName = 255;
   bool operator==(const Positions &) const = default;
 
   bool isMadeOfSets() const { return kind >= Kind::Union; }
+  /// Whether the other is the same set, whatever both are called.
+  bool isLike(const Positions &other) const {
+    return kind == other.kind && count == other.count && of == other.of &&
+           cadence == other.cadence;
+  }
 };
 
 /// A sequence before a step.

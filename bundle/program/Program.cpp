@@ -291,11 +291,21 @@ heddle::bundle::passesOfSteps(const Manifest &manifest, int64_t totalSteps,
 std::string heddle::bundle::toString(const Manifest &manifest, int64_t index) {
   if (index < 0)
     return "all";
+  const std::string &name = manifest.positions[static_cast<size_t>(index)].name;
+  return name.empty() ? definitionOf(manifest, index) : "%" + name;
+}
+
+std::string heddle::bundle::definitionOf(const Manifest &manifest,
+                                         int64_t index) {
   // Sets that share parts can be exponentially many paths: long ones are cut.
   constexpr size_t longest = 200;
   std::vector<std::string> texts;
   for (int64_t i = 0; i <= index; ++i) {
     const Positions &set = manifest.positions[static_cast<size_t>(i)];
+    if (i < index && !set.name.empty()) {
+      texts.push_back("%" + set.name);
+      continue;
+    }
     std::string text = detail::nameOf(set.kind);
     if (!set.isMadeOfSets()) {
       detail::Speller speller(std::move(text));

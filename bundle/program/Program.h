@@ -100,9 +100,12 @@ bool anyCommit(const Manifest &manifest, Predicate holds) {
 /// Whether blocks take the planned number of steps, if none lacks candidates.
 bool takesPlannedSteps(const Manifest &manifest, int64_t blockSteps);
 
-/// "undecoded(first = 16)", "fixed(union(decoded, ...)) on every(32)"; "all"
-/// for -1.
+/// The set's name, "%active", or without one what it is, "union(block, %near)";
+/// "all" for -1.
 std::string toString(const Manifest &manifest, int64_t positions);
+
+/// What the set is, whatever its name: "fixed(%seen) on every(32)".
+std::string definitionOf(const Manifest &manifest, int64_t positions);
 
 /// The index of the set of positions that a step sees; -1: all.
 int64_t visibleAt(const Manifest &manifest, const StepPlace &place);

@@ -191,6 +191,8 @@ private:
   void addParts(const Positions &set, SetFacts &own) const;
   void checkPositions(size_t index);
   void checkReuse();
+  bool isRange(int64_t set) const;
+  void checkOutside();
   void checkPasses();
   void checkFirstStep();
   std::set<int64_t> partsOf(int64_t set) const;
@@ -366,6 +368,88 @@ void Checker::checkReuse() {
       fail(At::Reuse, i,
            "names no layers, so that those after it never come; write it last");
   }
+  // U9: what is kept of attention is of all layers.
+  auto isOutside = [](const LayeredReuse &each) {
+    return each.reuse.attention == Reuse::Attention::Outside;
+  };
+  const bool outside = manifest.reuse.attention == Reuse::Attention::Outside ||
+                       std::any_of(layered.begin(), layered.end(), isOutside);
+  const bool byLayer =
+      !layered.empty() ||
+      std::any_of(manifest.passes.begin(), manifest.passes.end(),
+                  [](const Pass &pass) { return !pass.layers.empty(); });
+  if (outside && byLayer)
+    fail(At::Reuse, layered.size(),
+         "keeps attention outside of a set, which is of all layers, while a "
+         "recompute or reuse names some; let none name layers");
+  if (!problem && outside)
+    checkOutside();
+}
+
+/// Whether a set's positions follow each other, without a gap.
+bool Checker::isRange(int64_t set) const {
+  using Kind = Positions::Kind;
+  const Positions &positions = manifest.positions[size_t(set)];
+  switch (positions.kind) {
+  case Kind::All:
+  case Kind::Prompt:
+  case Kind::Response:
+  case Kind::Block:
+  case Kind::BeforeBlock:
+  case Kind::FromBlock:
+  case Kind::Hull:
+  case Kind::Leading:
+    return true;
+  case Kind::Fixed:
+    return isRange(positions.of.front());
+  default:
+    return false;
+  }
+}
+
+/// What is kept of attention is that of keys that are not attended to besides,
+/// and it is kept of every row.
+void Checker::checkOutside() {
+  const Cadence &cadence = manifest.reuse.cadence;
+  const std::string on = toString(cadence);
+  const SetFacts &inside = facts[size_t(manifest.reuse.inside)];
+  // U5: there is something to merge with, of every row.
+  if (!includesFirst(cadence))
+    return fail(At::Reuse, 0,
+                "keeps attention outside of a set on " + on +
+                    ", which need not include step 1, so that there may be "
+                    "none to merge with");
+  if (!wholeOn(cadence))
+    return fail(At::Reuse, 0,
+                "keeps attention outside of a set on " + on +
+                    ", at whose steps all visible rows must be computed; begin "
+                    "with `recompute all` on the same cadence");
+  if (std::all_of(manifest.passes.begin(), manifest.passes.end(),
+                  [](const Pass &pass) { return pass.computesAllRows(); }))
+    return fail(At::Reuse, 0,
+                "keeps attention outside of a set for steps that compute some "
+                "rows, and every step computes all; add `recompute %rows`");
+  // U6: keys that come meanwhile would be in neither part.
+  const SetFacts visible = factsOf(manifest.visible);
+  if (visible.varies || manifest.showsAll())
+    return fail(At::Reuse, 0,
+                "keeps attention outside of a set on " + on +
+                    ", and the visible positions may change at other steps; "
+                    "fix them on the same cadence");
+  for (const Cadence &change : visible.changes)
+    if (!includesAll(cadence, change))
+      return fail(At::Reuse, 0,
+                  "keeps attention outside of a set on " + on +
+                      ", and the visible positions change on " +
+                      toString(change) +
+                      "; keep it at these steps too, for instance on the same "
+                      "cadence");
+  // U7: the keys inside are one run of visible ones.
+  if (inside.ofRows || inside.late || !isRange(manifest.reuse.inside))
+    fail(At::Reuse, 0,
+         "keeps attention outside of a set that need not be a range of "
+         "positions; name all, prompt, response, a block, hull or leading of a "
+         "set, or a fix of one of these");
 }
 
 /// R1: the pass that runs at step 1, whichever it is, computes all.
@@ -726,6 +810,18 @@ heddle::bundle::checkScorings(const Selection &selection, int64_t scorer,
   return "needs, to be scored by, of the phase's kernel: " + spelled(needed) +
          "; found " + spelled(scorings) +
          (spelled(scorings) == spelled(needed) ? " of another kernel" : "");
+}
+
+std::optional<std::string> heddle::bundle::checkOutside(bool dense,
+                                                        const Scores &scores) {
+  // U8: what is kept is of all keys outside, and a part numbers its keys anew.
+  if (!dense)
+    return "must be dense where attention outside of a set is kept; write "
+           "`attend dense`, or reuse context or output";
+  if (scores.usesPositions())
+    return "has scores that ask for positions, which attention outside of a "
+           "set can't be kept by; reuse context or output";
+  return std::nullopt;
 }
 
 bool heddle::bundle::seesPrompt(const Manifest &manifest) {

@@ -97,6 +97,12 @@ std::optional<std::string>
 checkScorings(const Selection &selection, int64_t scorer, const Scores &scores,
               const std::vector<Phase::Scoring> &scorings);
 
+/// "must be ...", if a layer's attention can't be divided into one over the
+/// keys inside of a set and a kept one over those outside
+/// (Reuse::Attention::Outside): its kernel is dense or not, and `scores`
+/// becomes of logits.
+std::optional<std::string> checkOutside(bool dense, const Scores &scores);
+
 /// Whether a step may see, of a program that was checked, positions of the
 /// prompt. Without them nothing predicts the response's first position in a
 /// model whose row i - 1 predicts position i.

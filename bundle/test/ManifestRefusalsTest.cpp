@@ -57,6 +57,16 @@ TEST(Manifest, PersistentKernels) {
   EXPECT_FALSE(read->kernels[0].variants[1].persistent);
 }
 
+/// So do sets of positions without a name.
+TEST(Manifest, NamesOfPositions) {
+  Manifest manifest = testRowsManifest();
+  EXPECT_EQ(toJson(manifest).find("\"name\": \"active\""), std::string::npos);
+  manifest.positions[4].name = "active";
+  auto read = manifestFromJson(toJson(manifest));
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_EQ(read->positions, manifest.positions);
+}
+
 TEST(Manifest, RefusesEveryMissingAndUnknownField) {
   refusesEveryMissingAndUnknownField(testCudaManifest());
   refusesEveryMissingAndUnknownField(testRowsManifest());
@@ -325,7 +335,7 @@ TEST(Manifest, RefusesIncompleteRowKernels) {
   EXPECT_CUDA_REFUSED(json["row_kernels"].erase(3),
                       "row_kernels: there is no kernel for swiglu");
   EXPECT_CUDA_REFUSED(json["row_kernels"].push_back(json["row_kernels"][0]),
-                      "row_kernels[11].op: a second kernel for embed");
+                      "row_kernels[12].op: a second kernel for embed");
   EXPECT_CUDA_REFUSED(json["row_kernels"][0]["op"] = "fly",
                       "row_kernels[0].op: \"fly\" is no row operation");
   EXPECT_CUDA_REFUSED(json["row_kernels"][0]["variants"] = Json::array(),
@@ -441,6 +451,10 @@ TEST(Manifest, RefusesRowsThatPointNowhere) {
                       "positions[2].of[1]: index 2 is out of range: there are "
                       "2 earlier position sets");
   EXPECT_ROWS_REFUSED(json["positions"][1]["count"] = -1, "is out of range");
+  EXPECT_ROWS_REFUSED(json["positions"][1]["name"] = "two words",
+                      "positions[1].name: \"two words\" is no symbol name");
+  EXPECT_ROWS_REFUSED(json["positions"][1]["name"] = "",
+                      "positions[1].name: \"\" is no symbol name");
   EXPECT_ROWS_REFUSED(json["positions"][6]["count"] = 0, "is out of range");
   EXPECT_ROWS_REFUSED(json["positions"].push_back(Json{
                           {"kind", "neighbors"}, {"of", {0, 1}}, {"count", 0}}),

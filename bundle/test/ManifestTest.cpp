@@ -209,6 +209,69 @@ TEST(Manifest, LayersOfRowsRoundTripThroughJson) {
       "layered_reuses: more than 256");
 }
 
+/// Attention outside of the response is kept on every fourth step.
+static Manifest partsManifest() {
+  Manifest manifest = testManifest();
+  manifest.selections.clear();
+  std::erase_if(manifest.kernels,
+                [](const Kernel &kernel) { return kernel.hasLists(); });
+  manifest.kernels.resize(1);
+  manifest.kernels[0].writesLse = true;
+  manifest.kernels[0].terms.clear();
+  Phase dense;
+  dense.attention = 0;
+  manifest.rules.resize(1);
+  manifest.rules[0] = {};
+  manifest.rules[0].phases = {dense};
+  manifest.positions = {{Positions::Kind::Response, 0, {}, {}}};
+  manifest.reuse.kv = true;
+  manifest.reuse.attention = Reuse::Attention::Outside;
+  manifest.reuse.inside = 0;
+  manifest.reuse.cadence.kind = Cadence::Kind::Every;
+  manifest.reuse.cadence.period = 4;
+  Pass whole, rest;
+  whole.when = {{When::Kind::On, manifest.reuse.cadence}};
+  rest.rows = 0;
+  manifest.passes = {whole, rest};
+  return manifest;
+}
+
+TEST(Manifest, AttentionOutsideIsOfDenseKernelsThatWriteTheLogSumExp) {
+  const Manifest manifest = partsManifest();
+  Result<Manifest> back = manifestFromJson(toJson(manifest));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->reuse, manifest.reuse);
+  EXPECT_EQ(toJson(*back), toJson(manifest));
+  auto refused = [&](auto change) {
+    Manifest other = manifest;
+    change(other);
+    Result<Manifest> read = manifestFromJson(toJson(other));
+    return read ? "" : read.error().text();
+  };
+  auto has = [](const std::string &text, const std::string &part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_PRED2(
+      has, refused([](Manifest &m) { m.kernels[0].writesLse = false; }),
+      "rules[0].phases[0].attention: kernel \"" + manifest.kernels[0].name +
+          "\" writes no log-sum-exp, which keeping attention outside");
+  EXPECT_PRED2(has, refused([](Manifest &m) {
+                 m.kernels[0].terms = {{Term::Kind::Sinks, 4, -1}};
+               }),
+               "must be dense where attention outside of a set is kept");
+  EXPECT_PRED2(has, refused([](Manifest &m) { m.reuse.inside = 1; }),
+               "reuse.inside: index 1 is out of range");
+  EXPECT_PRED2(has, refused([](Manifest &m) { m.reuse.cadence.period = 2; }),
+               "reuse: keeps attention outside of a set on every(2)");
+  // What only attention outside of a set has.
+  std::string json = toJson(manifest);
+  const std::string word = "\"outside\"";
+  json.replace(json.find(word), word.size(), "\"context\"");
+  back = manifestFromJson(json);
+  ASSERT_FALSE(back);
+  EXPECT_PRED2(has, back.error().text(), "reuse");
+}
+
 TEST(Manifest, ARefreshNamesWhatItIsScoredBy) {
   const Manifest manifest = testRowsManifest();
   auto refused = [&](auto change) {
@@ -254,9 +317,10 @@ TEST(Manifest, ADrawnOrderRoundTripsThroughJson) {
   Manifest manifest = testRowsManifest();
   manifest.commit = {};
   manifest.commit.kind = CommitRule::Kind::RandomOrder;
-  manifest.positions.push_back({Positions::Kind::Next, 0, {}, {}});
-  manifest.positions.push_back({Positions::Kind::Neighbors, 3, {}, {10, 1}});
-  manifest.positions.push_back({Positions::Kind::Nearest, 2, {}, {10, 1}});
+  manifest.positions.push_back({Positions::Kind::Next, 0, {}, {}, "taken"});
+  manifest.positions.push_back(
+      {Positions::Kind::Neighbors, 3, {}, {10, 1}, {}});
+  manifest.positions.push_back({Positions::Kind::Nearest, 2, {}, {10, 1}, {}});
   std::string json = toJson(manifest);
   Result<Manifest> back = manifestFromJson(json);
   ASSERT_TRUE(back) << back.error().text();
@@ -277,11 +341,11 @@ TEST(Manifest, RulesOfSomeStepsRoundTripThroughJson) {
   manifest.selections.clear();
   manifest.kernels.erase(manifest.kernels.begin() + 1, manifest.kernels.end());
   manifest.rules[0].phases = {{{When::Kind::Otherwise, {}}, 0, {}}};
-  manifest.positions.push_back({Kind::Hull, 0, {}, {4}});
-  manifest.positions.push_back({Kind::Leading, 0, {}, {2}});
-  manifest.positions.push_back({Kind::Predicting, 0, {}, {7}});
-  manifest.positions.push_back({Kind::Except, 0, {}, {7, 4}});
-  manifest.positions.push_back({Kind::Last, 2, {}, {7}});
+  manifest.positions.push_back({Kind::Hull, 0, {}, {4}, {}});
+  manifest.positions.push_back({Kind::Leading, 0, {}, {2}, {}});
+  manifest.positions.push_back({Kind::Predicting, 0, {}, {7}, {}});
+  manifest.positions.push_back({Kind::Except, 0, {}, {7, 4}, {}});
+  manifest.positions.push_back({Kind::Last, 2, {}, {7}, {}});
   manifest.allVisible = phase;
   manifest.passes[1].rows = 12;
   manifest.passes[1].alone = true;

@@ -214,6 +214,8 @@ public:
       evaluate();
       bool alone = false;
       Set active = keep(alone);
+      if (manifest.reuse.attention == Reuse::Attention::Outside)
+        keepOutside(active);
       const CommitRule &rule = commitAt(manifest, place);
       int64_t commits = 0, most = rule.revokes() ? 1 + random() % 3 : 1;
       Set before = masked;
@@ -271,7 +273,35 @@ public:
   /// come.
   bool asksTooEarly() const { return early; }
 
+  /// Whether a step merged attention over keys outside of a set that was not
+  /// kept of all rows, over the keys that are visible; or the keys inside had a
+  /// gap.
+  bool mergesOthers() const { return torn; }
+
 private:
+  /// What a step that computes `active` does of attention outside of a set.
+  void keepOutside(const Set &active) {
+    Set visible;
+    for (int64_t p = 0; p < length; ++p)
+      if (has(visibleAt(manifest, place), p))
+        visible.insert(p);
+    auto same = [](const Set &a, const Set &b) {
+      return a.except(b).empty() && b.except(a).empty();
+    };
+    if (!includes(manifest.reuse.cadence, place)) {
+      torn |= !keptOver || !same(*keptOver, visible);
+      return;
+    }
+    torn |= !same(active, visible);
+    keptOver = visible;
+    const Set inside =
+        visible.except(visible.except(at(manifest.reuse.inside)));
+    if (!inside.empty())
+      torn |= visible.before(inside.last() + 1)
+                  .except(visible.before(inside.first()))
+                  .size() != inside.size();
+  }
+
   /// What the layers of a step read and write. Returns what comes out of the
   /// last one; `alone` becomes its pass's.
   Set keep(bool &alone) {
@@ -477,7 +507,8 @@ private:
   std::vector<Set> keptOf = std::vector<Set>(layers);
   bool headless = false;
   bool found = false, cut = false; ///< EOS; so that the text ends there
-  bool unwritten = false, stale = false;
+  bool unwritten = false, stale = false, torn = false;
+  std::optional<Set> keptOver;
   mutable bool early = false, behind = false;
 };
 
@@ -494,6 +525,8 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   int early = 0, late = 0, moving = 0, alone = 0, growing = 0, narrowing = 0;
   int ending = 0, cut = 0, blind = 0, revoking = 0, stale = 0;
   int layered = 0, headless = 0, narrower = 0;
+  int kept = 0, torn = 0;
+  std::mt19937 ofParts(2);
   for (int round = 0; round < 34000; ++round) {
     Manifest manifest;
     manifest.reuse.kv = true;
@@ -639,6 +672,21 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
       EXPECT_EQ(Simulation(manifest, true, seed).execute(), -1)
           << "round " << round;
     }
+    if (good) {
+      Manifest parts = manifest;
+      parts.reuse.attention = Reuse::Attention::Outside;
+      parts.reuse.inside = static_cast<int64_t>(
+          ofParts() % static_cast<size_t>(manifest.positions.size()));
+      parts.reuse.cadence = ofParts() % 2
+                                ? whole.when.front().cadence
+                                : cadences[ofParts() % cadences.size()];
+      const bool keeps = !checkProgram(parts);
+      Simulation ofPart(parts, shifted, seed);
+      ofPart.execute();
+      EXPECT_FALSE(keeps && ofPart.mergesOthers()) << "round " << round;
+      kept += keeps;
+      torn += ofPart.mergesOthers();
+    }
     unwritten += run.readsUnwritten();
     early += run.asksTooEarly();
     revoking += good && rest.rows >= 0 && run.revokedInAll() > 0;
@@ -681,6 +729,82 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   EXPECT_GT(layered, 100);
   EXPECT_GT(headless, 500);
   EXPECT_GT(narrower, 20);
+  EXPECT_GT(kept, 200);
+  EXPECT_GT(torn, 200);
+}
+
+TEST(ProgramChecks, AttentionOutsideIsKeptOfEveryRowOverKeysThatStay) {
+  using Kind = Positions::Kind;
+  Cadence start, often;
+  start.kind = Cadence::Kind::First;
+  start.count = 1;
+  often.kind = Cadence::Kind::Every;
+  often.period = 2;
+  auto refusal = [&](auto change) {
+    Manifest manifest;
+    manifest.reuse.kv = true;
+    manifest.reuse.attention = Reuse::Attention::Outside;
+    manifest.reuse.inside = 0;
+    manifest.reuse.cadence = often;
+    manifest.positions = {setOf(Kind::Response), setOf(Kind::Fixed),
+                          setOf(Kind::Undecoded, 4), setOf(Kind::Hull)};
+    manifest.positions[1].of = {0};
+    manifest.positions[1].cadence = often;
+    manifest.positions[3].of = {2};
+    manifest.positions.push_back(manifest.positions[1]);
+    manifest.positions[4].of = {3};
+    Pass whole, rest;
+    whole.when = {{When::Kind::On, often}};
+    rest.rows = 0;
+    manifest.passes = {whole, rest};
+    change(manifest);
+    std::optional<ProgramProblem> problem = checkProgram(manifest);
+    return problem ? problem->what : "";
+  };
+  auto says = [](const std::string &text, const std::string &part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_EQ(refusal([](Manifest &) {}), "");
+  EXPECT_EQ(refusal([](Manifest &m) { m.reuse.inside = 3; }), "");
+  EXPECT_EQ(refusal([](Manifest &m) { m.visible = 4; }), "");
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.reuse.kv = false; }),
+               "add kv");
+  EXPECT_PRED2(says, refusal([&](Manifest &m) { m.reuse.cadence.from = 2; }),
+               "which need not include step 1");
+  EXPECT_PRED2(says, refusal([&](Manifest &m) { m.reuse.cadence = {}; }),
+               "which need not include step 1");
+  EXPECT_PRED2(says, refusal([&](Manifest &m) { m.reuse.cadence.period = 1; }),
+               "at whose steps all visible rows must be computed; begin with");
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.passes.clear(); }),
+               "every step computes all");
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.passes[1].rows = -1; }),
+               "every step computes all");
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.reuse.inside = 2; }),
+               "need not be a range of positions");
+  EXPECT_PRED2(says, refusal([&](Manifest &m) {
+                 m.visible = 4;
+                 m.reuse.cadence.period = 4;
+               }),
+               "the visible positions change on every(2); keep it at these");
+  EXPECT_PRED2(says, refusal([&](Manifest &m) {
+                 m.visible = 1;
+                 m.allVisible = start;
+               }),
+               "the visible positions may change at other steps");
+  // Rows that are not computed would need attention that is whole.
+  EXPECT_PRED2(says, refusal([](Manifest &m) {
+                 m.reuse.ffn = true;
+                 m.passes[1].exact = Pass::Exact::LeastSimilar;
+                 m.passes[1].keep = {1, 2};
+                 m.passes[1].among = 0;
+               }),
+               "it needs `reuse kv, output, ffn`");
+  EXPECT_PRED2(says, refusal([](Manifest &m) {
+                 m.reuse.ffn = true;
+                 m.passes[1].exact = Pass::Exact::SalientFfn;
+                 m.passes[1].below = {1, 2};
+               }),
+               "it needs `reuse kv, context, ffn`");
 }
 
 /// What a schedule that revokes must not say, beside the same without it.

@@ -308,4 +308,19 @@ TEST(Program, TheFirstPhaseThatHoldsRuns) {
       << "the event never comes";
 }
 
+TEST(Positions, AreCalledAsTheScheduleHasThem) {
+  Manifest manifest = testRowsManifest();
+  manifest.positions[1].name = "external";
+  manifest.positions[2].name = "seen";
+  EXPECT_EQ(toString(manifest, -1), "all");
+  EXPECT_EQ(toString(manifest, 0), "decoded");
+  EXPECT_EQ(toString(manifest, 2), "%seen");
+  EXPECT_EQ(definitionOf(manifest, 2), "union(decoded, %external)");
+  EXPECT_EQ(toString(manifest, 3),
+            "fixed(%seen) on " + toString(manifest.positions[3].cadence));
+  EXPECT_TRUE(manifest.positions[1].isLike(
+      {Positions::Kind::Undecoded, 64, {}, {}, "other"}));
+  EXPECT_FALSE(manifest.positions[1].isLike(manifest.positions[4]));
+}
+
 } // namespace

@@ -139,11 +139,11 @@ Manifest heddle::bundle::testRowsManifest() {
 
   using Kind = Positions::Kind;
   manifest.positions = {
-      {Kind::Decoded, 0, {}, {}},    {Kind::Undecoded, 64, {}, {}},
-      {Kind::Union, 0, {}, {0, 1}},  {Kind::Fixed, 0, phase, {2}},
-      {Kind::Undecoded, 16, {}, {}}, {Kind::Committed, 0, phase, {}},
-      {Kind::Committed, 2, {}, {}},  {Kind::Union, 0, {}, {4, 5, 6}},
-      {Kind::Response, 0, {}, {}},   {Kind::Intersect, 0, {}, {7, 8}}};
+      {Kind::Decoded, 0, {}, {}, ""},    {Kind::Undecoded, 64, {}, {}, ""},
+      {Kind::Union, 0, {}, {0, 1}, ""},  {Kind::Fixed, 0, phase, {2}, ""},
+      {Kind::Undecoded, 16, {}, {}, ""}, {Kind::Committed, 0, phase, {}, ""},
+      {Kind::Committed, 2, {}, {}, ""},  {Kind::Union, 0, {}, {4, 5, 6}, ""},
+      {Kind::Response, 0, {}, {}, ""},   {Kind::Intersect, 0, {}, {7, 8}, ""}};
   manifest.visible = 3;
   Pass whole, some, rest;
   whole.when = {{When::Kind::On, phase}};

@@ -49,21 +49,74 @@ TEST(Tilings, AreRead) {
   EXPECT_EQ(refusal(tableOf("")), "");
 }
 
-TEST(Tilings, LeastKeysAreANumberOfKeys) {
-  EXPECT_EQ(refusal(tableOf(ruleWith(
-                R"("head_dim": 128, "key_shares": 4, "least_keys": -5)"))),
-            "wgmma[0]: 'least_keys' is 0 or more, not -5");
+/// Also of entries that no kernel asks for.
+TEST(Tilings, NumbersAreInTheirRanges) {
+  const std::string good =
+      R"({"element": "f16", "head_dim": 512, "consumers": 1, "keys": 48, )"
+      R"("stages": 2, "parts": 3, "producer_registers": 24, )"
+      R"("consumer_registers": 240, "copies": "tma", "blocks": 1, )"
+      R"("cluster": 1, "key_shares": 4, "least_keys": 1, "query_stages": 0})";
+  ASSERT_EQ(refusal(tableOf(good)), "");
+  struct {
+    const char *field, *value, *says;
+  } cases[] = {
+      {"consumers", "5", "a wgmma_tiling has 1 to 4 consumers, not 5"},
+      {"consumers", "0", "a wgmma_tiling has 1 to 4 consumers, not 0"},
+      {"keys", "40", "keys is a multiple of 16 up to 256, not 40"},
+      {"keys", "-16", "keys is a multiple of 16 up to 256, not -16"},
+      {"keys", "272", "keys is a multiple of 16 up to 256, not 272"},
+      {"stages", "9", "stages is from 2 to 8, not 9"},
+      {"parts", "2", "parts = 2 does not cut 48 keys into multiples of 16"},
+      {"parts", "0", "parts = 0 does not cut 48 keys into multiples of 16"},
+      {"parts", "9223372036854775807",
+       "parts = 9223372036854775807 does not cut 48 keys into multiples of 16"},
+      {"producer_registers", "16",
+       "a thread has a multiple of 8 registers from 24 to 240, not 16"},
+      {"consumer_registers", "241",
+       "a thread has a multiple of 8 registers from 24 to 240, not 241"},
+      {"blocks", "5", "blocks is from 1 to 4, not 5"},
+      {"cluster", "3", "cluster is 1, or 2 with tma, not 3"},
+      {"cluster", "2",
+       "blocks that share tiles (cluster = 2) have the same keys, not "
+       "key_shares = 4"},
+      {"key_shares", "3", "key_shares is 1, 2, 4, 8 or 16, not 3"},
+      {"key_shares", "32", "key_shares is 1, 2, 4, 8 or 16, not 32"},
+      {"key_shares", "1",
+       "least_keys is 0, or up to 2147483648 with key_shares of more than 1, "
+       "not 1"},
+      {"least_keys", "-5",
+       "least_keys is 0, or up to 2147483648 with key_shares of more than 1, "
+       "not -5"},
+      {"query_stages", "2",
+       "query_stages is from 0 to 4, and 0 with key_shares, not 2"},
+  };
+  for (const auto &[field, value, says] : cases) {
+    const std::string name = "\"" + std::string(field) + "\": ";
+    const size_t at = good.find(name) + name.size();
+    std::string bad = good;
+    bad.replace(at, bad.find_first_of(",}", at) - at, value);
+    EXPECT_EQ(refusal(tableOf(good + "," + bad)),
+              "a table of tilings: wgmma[1]: " + std::string(says));
+  }
 }
 
 TEST(Tilings, HeadDimsHaveProductsOfWarpgroups) {
   for (const char *dim : {"-128", "0", "1", "96", "576", "9223372036854775807"})
-    EXPECT_EQ(refusal(tableOf(ruleWith(R"("head_dim": 128)") + "," +
-                              ruleWith(R"("head_dim": )" + std::string(dim)))),
-              "wgmma[1]: 'head_dim' is a multiple of 64 up to 512, not " +
-                  std::string(dim));
-  for (const char *dim : {"18446744073709551615", "128.0", "true", "null"})
+    EXPECT_EQ(
+        refusal(tableOf(ruleWith(R"("head_dim": 128)") + "," +
+                        ruleWith(R"("head_dim": )" + std::string(dim)))),
+        "a table of tilings: wgmma[1]: head_dim is a multiple of 64 up to "
+        "512, not " +
+            std::string(dim));
+  for (auto [dim, says] :
+       {std::pair("18446744073709551615",
+                  "18446744073709551615 is out of range, expected "
+                  "-9223372036854775808 to 9223372036854775807"),
+        {"128.0", "expected an integer, found number"},
+        {"true", "expected an integer, found boolean"},
+        {"null", "expected an integer, found null"}})
     EXPECT_EQ(refusal(tableOf(ruleWith(R"("head_dim": )" + std::string(dim)))),
-              "wgmma[0]: 'head_dim' is not there or no integer");
+              "a table of tilings: wgmma[0].head_dim: " + std::string(says));
 }
 
 TEST(Tilings, KeysStandOnce) {
@@ -79,16 +132,31 @@ TEST(Tilings, KeysStandOnce) {
 TEST(Tilings, OtherTextsAreRefused) {
   EXPECT_EQ(refusal("{\"wgmma\": [\n1,,]}").substr(0, 56),
             "a table of tilings is no JSON: parse error at line 2, co");
-  EXPECT_EQ(refusal(tableOf("1")), "wgmma[0]: expected an object");
-  EXPECT_EQ(refusal(tableOf(ruleWith(R"("head_dim": 64, "blocks": "two")"))),
-            "wgmma[0]: 'blocks' is no integer");
-  EXPECT_EQ(
-      refusal(tableOf(ruleWith(R"("head_dim": 64, "warps": 2)"))).substr(0, 37),
-      "wgmma[0]: there are fields beside 'el");
-  for (const char *other :
-       {"[]", "{}", "1", R"({"wgmma": {}})", R"({"wgmma": [], "mma": []})"})
-    EXPECT_EQ(refusal(other), "a table of tilings is an object with a list "
-                              "'wgmma' and nothing else");
+  struct {
+    std::string text;
+    const char *says;
+  } cases[] = {
+      {tableOf("1"), "wgmma[0]: expected an object, found number"},
+      {tableOf(ruleWith(R"("head_dim": 64, "blocks": "two")")),
+       "wgmma[0].blocks: expected an integer, found string"},
+      {tableOf(ruleWith(R"("head_dim": 64, "warps": 2)")),
+       "wgmma[0]: the field \"warps\" is not known to this build"},
+      {tableOf(ruleWith(R"("head_dim": 64, "copies": "all")")),
+       "wgmma[0].copies: \"all\" is unknown, expected one of threads, tma"},
+      {tableOf(ruleWith(R"("head_dim": 64, "over": "some")")),
+       "wgmma[0].over: \"some\" is unknown, expected one of all, list, blocks, "
+       "range, union, scores"},
+      {tableOf(R"({"element": "bf16"})"),
+       "wgmma[0]: the field \"head_dim\" is missing"},
+      {"[]", "expected an object, found array"},
+      {"1", "expected an object, found number"},
+      {"{}", "the field \"wgmma\" is missing"},
+      {R"({"wgmma": {}})", "wgmma: expected a list, found object"},
+      {R"({"wgmma": [], "mma": []})",
+       "the field \"mma\" is not known to this build"},
+  };
+  for (const auto &[text, says] : cases)
+    EXPECT_EQ(refusal(text), "a table of tilings: " + std::string(says));
 }
 
 /// A bundle without code for the host, which is looked at, too.
@@ -115,7 +183,11 @@ std::string badSection(const std::string &tuning) {
 }
 
 TEST(Tilings, OfABundleAreLookedAt) {
-  EXPECT_EQ(badSection(""), "");
+  EXPECT_EQ(badSection(""), "section tuning: a table of tilings has 0 bytes, "
+                            "expected 1 to 1048576");
+  EXPECT_EQ(badSection(std::string(size_t(8) << 20, ' ')),
+            "section tuning: a table of tilings has 8388608 bytes, expected 1 "
+            "to 1048576");
   EXPECT_EQ(badSection(tableOf(ruleWith(R"("head_dim": 128)"))), "");
   EXPECT_EQ(badSection("\x01\xff"
                        "garbage")

@@ -78,10 +78,9 @@ Location mlir::heddle::locationAt(MLIRContext *context, StringRef text,
 
 // After an error the text is parsed once more without the operations that
 // errors were about, so that several are found.
-Reading::Reading(llvm::MemoryBufferRef buffer, MLIRContext *context,
-                 bool places)
+Reading::Reading(llvm::MemoryBufferRef buffer, MLIRContext *context)
     : context(context), name(buffer.getBufferIdentifier()),
-      text(buffer.getBuffer().str()), withPlaces(places) {
+      text(buffer.getBuffer().str()) {
   StringRef(text).split(lines, '\n');
   size_t longest = 0;
   for (StringRef line : lines)
@@ -141,10 +140,6 @@ bool Reading::parse(bool first) {
   });
   // Verified apart, for all that is wrong.
   ParserConfig config(context, /*verifyAfterParse=*/false);
-  if (!withPlaces) {
-    result = parseSourceFile<ModuleOp>(*sources, config);
-    return static_cast<bool>(result);
-  }
   result = ModuleOp::create(UnknownLoc::get(context));
   if (failed(parseAsmSourceFile(*sources, result->getBody(), config, &state))) {
     result = nullptr;
@@ -157,7 +152,26 @@ bool Reading::parse(bool first) {
       only->remove();
       result = only;
     }
+  keepNames();
   return true;
+}
+
+/// Sets of positions are called in plans, bundles and explanations as they are
+/// here.
+void Reading::keepNames() {
+  for (const AsmParserState::OperationDefinition &op : state.getOpDefs()) {
+    if (op.resultGroups.size() != 1 || op.op->getNumResults() != 1 ||
+        !isa<PositionsType>(op.op->getResult(0).getType()))
+      continue;
+    const llvm::SMRange at = op.resultGroups.front().definition.loc;
+    StringRef value(
+        at.Start.getPointer(),
+        static_cast<size_t>(at.End.getPointer() - at.Start.getPointer()));
+    // %0 is no name.
+    if (value.consume_front("%") && !value.empty() &&
+        !llvm::isDigit(value.front()))
+      setWrittenName(op.op, value);
+  }
 }
 
 /// Where the operation ends that an error at `place` is about, if that is the

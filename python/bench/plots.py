@@ -57,7 +57,8 @@ ROWS = {
     **PLOTS,
     "answers-long": Plot("answers", **{**LONG, "examples": 128}),
     "caches-long": Plot("caches", **{**LONG, "models": LONG["models"][:1]}),
-    **{f"{name}-dream-long": Plot(name, **{**LONG, "models": LONG["models"][1:]}) for name in ("sparsed", "dyllm", "composed")},
+    **{f"{name}-dream-long": Plot(name, **{**LONG, "models": LONG["models"][1:]})
+       for name in ("sparsed", "dyllm", "window", "composed")},
 }
 #: Of a row in docs/images/results. What a row of a plot does not need may be missing.
 ABOUT = ("schedule", "settings", "task", "length", "seed", "options", "model", "dtype", "machine", "date", "count", "right")
@@ -85,7 +86,7 @@ def measure(name, args):
 def results(name, folder):
     """The rows of a plot."""
     with open(folder / f"{name}.jsonl", encoding="utf-8") as file:
-        return [{**dict.fromkeys(WORK, 0), **json.loads(line)} for line in file]
+        return [{**dict.fromkeys(WORK, 0), **json.loads(line)} for line in file if line.strip()]
 
 
 def draw(name, args):

@@ -18,6 +18,7 @@
 #include "tools/explain/RequestOptions.h"
 #include "tools/heddle-run/Totals.h"
 
+#include <iterator>
 #include <utility>
 
 #include <nanobind/nanobind.h>
@@ -83,10 +84,37 @@ nb::dict stepDict(const rt::ModelConfig &config, const rt::StepRecord &record) {
   step["pairs"] = record.counters.pairs;
   step["dense_pairs"] = record.counters.densePairs;
   step["operations"] = operationsOf(config, record);
+  step["refreshes"] = record.counters.refreshes;
   step["salient_rows"] = record.counters.salientRows;
   step["seconds"] = record.seconds;
   return step;
 }
+
+/// What heddle.Generation tells of each step.
+struct Timeline {
+  std::vector<int64_t> committed, revoked, rows, refreshes;
+  std::vector<double> seconds;
+
+  void add(const rt::StepRecord &record) {
+    int64_t masks = 0;
+    for (const rt::Commit &commit : record.commits)
+      masks += commit.revoked;
+    revoked.push_back(masks);
+    committed.push_back(std::ssize(record.commits) - masks);
+    rows.push_back(record.rowsComputed);
+    refreshes.push_back(record.counters.refreshes);
+    seconds.push_back(record.seconds);
+  }
+  nb::dict take() {
+    nb::dict result;
+    result["committed"] = toArray(std::move(committed));
+    result["revoked"] = toArray(std::move(revoked));
+    result["rows"] = toArray(std::move(rows));
+    result["refreshes"] = toArray(std::move(refreshes));
+    result["seconds"] = toArray(std::move(seconds));
+    return result;
+  }
+};
 
 embed::OptionValue toValue(nb::handle value) {
   if (nb::isinstance<nb::bool_>(value))
@@ -147,12 +175,14 @@ nb::dict generate(Runner &runner, const bundle::Bundle &bundle,
   Pending pending;
   bool watched = !onStep.is_none();
   double seconds = 0;
+  Timeline timeline;
   Result<Response> made = [&] {
     nb::gil_scoped_release released;
     return runner.generate(
         bundle, std::move(prompts), std::move(options),
         [&](const rt::StepRecord &record) {
           seconds += record.seconds;
+          timeline.add(record);
           return pending.call([&] {
             if (!watched)
               return true;
@@ -176,6 +206,7 @@ nb::dict generate(Runner &runner, const bundle::Bundle &bundle,
   result["steps"] = response.generation.stepsDone;
   result["complete"] = response.generation.complete;
   result["seconds"] = seconds;
+  result["timeline"] = timeline.take();
   return result;
 }
 
@@ -216,6 +247,7 @@ NB_MODULE(_heddle, m) {
     }
   });
 
+  m.def("without_dashes", &embed::withoutDashes, "text"_a);
   nb::class_<bundle::Bundle>(m, "Bundle")
       .def_static(
           "parse",

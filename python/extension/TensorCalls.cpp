@@ -131,9 +131,10 @@ public:
     return entry ? entry->call : nb::none();
   }
 
-  /// `likeWorkspace`, `likeLists`: tensors that empty_like() makes memory from.
+  /// `likeByte`: a tensor of one byte where these are. `likeLists`: as many as
+  /// a layer's lists have.
   void add(nb::handle q, nb::handle k, nb::handle v, int64_t prompt,
-           nb::object call, nb::object likeWorkspace, nb::object likeLists) {
+           nb::object call, nb::object likeByte, nb::object likeLists) {
     View views[3];
     Key key;
     if (!look(q, views[0]) || !look(k, views[1]) || !look(v, views[2]))
@@ -144,9 +145,10 @@ public:
     auto made = std::make_shared<Entry>();
     made->native = nb::cast<Call *>(call);
     made->call = std::move(call);
-    made->likeWorkspace = std::move(likeWorkspace);
-    if (View lists; look(likeLists, lists))
-      made->byteType = lists.facts[0];
+    if (View byte; look(likeByte, byte))
+      made->byteType = byte.facts[0];
+    made->byteDtype = likeByte.attr("dtype");
+    made->likeByte = std::move(likeByte);
     made->likeLists = std::move(likeLists);
     made->dtype = q.attr("dtype");
     std::tie(made->shape, made->strides) = outputLayout(views[0]);
@@ -172,13 +174,21 @@ public:
     memory.value = reinterpret_cast<const void *>(views[2].data);
     memory.stream = streamOf(views[0]);
     nb::object output, workspace;
-    if (!selects) {
-      output = outputOf(*entry, q, views[0], memory.output);
+    if (!selects)
+      output = makeOutput(*entry, q, views[0], memory.output);
+    const int64_t listBytes = call.listBytes(layer);
+    if (lists.is_none() && listBytes) {
+      if (static_cast<Part>(part) == Part::All && layer == 0 && step == 1) {
+        // Nobody sees them, and the call reads nothing but what it selects.
+        workspace = makeBytes(*entry, views[0],
+                              listBytes + call.workspaceBytes(), memory.lists);
+        memory.workspace = static_cast<std::byte *>(memory.lists) + listBytes;
+      } else {
+        lists = zerosLike(entry->likeLists, "memory_format"_a = contiguous);
+      }
     }
-    if (lists.is_none() && call.listBytes(layer))
-      lists = zerosLike(entry->likeLists, "memory_format"_a = contiguous);
     if (!lists.is_none())
-      memory.lists = listsOf(*entry, lists, views[0], call.listBytes(layer));
+      memory.lists = listsOf(*entry, lists, views[0], listBytes);
     Calls::One counted;
     Pending pending;
     auto attempt = [&] {
@@ -191,8 +201,8 @@ public:
       return orRaise(std::move(done));
     };
     if (!attempt()) {
-      workspace = emptyOf(entry->likeWorkspace);
-      memory.workspace = addressOf(workspace);
+      workspace =
+          makeBytes(*entry, views[0], call.workspaceBytes(), memory.workspace);
       attempt();
     }
     return selects ? lists : output;
@@ -204,8 +214,9 @@ private:
   struct Entry {
     nb::object call;
     Call *native = nullptr;
-    nb::object likeWorkspace, likeLists;
+    nb::object likeByte, likeLists;
     int64_t byteType = 0;             ///< what View::facts have for uint8
+    nb::object byteDtype;             ///< what PyTorch has
     nb::object dtype, shape, strides; ///< of the output
   };
 
@@ -227,27 +238,46 @@ private:
     return {nb::tuple(nb::cast(shape)), nb::tuple(nb::cast(strides))};
   }
 
-  /// Memory for the output, contiguous. What PyTorch's own compiled programs
-  /// make tensors with takes half as long as empty_like(): it passes no
-  /// dispatcher. It makes them on the current device.
-  nb::object outputOf(const Entry &entry, nb::handle q, const View &like,
-                      void *&address) const {
-    const nb::object &make = like.deviceType() == cpu ? makeOnHost : makeOnCuda;
+  /// Memory on the device of `where`, contiguous; null where `like` is none of
+  /// PyTorch's own. What PyTorch's compiled programs make tensors with takes
+  /// half as long as empty_like(): it passes no dispatcher. It makes them on
+  /// the current device.
+  nb::object makeQuickly(nb::handle like, const View &where,
+                         const nb::object &shape, const nb::object &strides,
+                         const nb::object &dtype, void *&address) const {
+    const nb::object &make =
+        where.deviceType() == cpu ? makeOnHost : makeOnCuda;
     View view;
-    if (q.type().is(tensorType) && !make.is_none()) {
-      nb::object made = make(entry.shape, entry.strides, entry.dtype);
-      if (look(made, view) && view.device() == like.device()) {
-        address = reinterpret_cast<void *>(view.data);
-        return made;
-      }
-    }
-    nb::object made = emptyOf(q);
-    address = addressOf(made);
+    if (!like.type().is(tensorType) || make.is_none())
+      return {};
+    nb::object made = make(shape, strides, dtype);
+    if (!look(made, view) || view.device() != where.device())
+      return {};
+    address = reinterpret_cast<void *>(view.data);
     return made;
   }
 
-  nb::object emptyOf(nb::handle like) const {
-    return emptyLike(like, "memory_format"_a = contiguous);
+  nb::object makeOutput(const Entry &entry, nb::handle q, const View &query,
+                        void *&address) const {
+    nb::object made =
+        makeQuickly(q, query, entry.shape, entry.strides, entry.dtype, address);
+    if (!made.is_valid()) {
+      made = emptyLike(q, "memory_format"_a = contiguous);
+      address = addressOf(made);
+    }
+    return made;
+  }
+
+  nb::object makeBytes(const Entry &entry, const View &query, int64_t bytes,
+                       void *&address) const {
+    nb::object made = makeQuickly(entry.likeByte, query, nb::make_tuple(bytes),
+                                  nb::make_tuple(1), entry.byteDtype, address);
+    if (!made.is_valid()) {
+      made = emptyLike(entry.likeByte.attr("expand")(bytes),
+                       "memory_format"_a = contiguous);
+      address = addressOf(made);
+    }
+    return made;
   }
 
   /// False for what no call is made of: no memory that this process can read,
@@ -371,7 +401,7 @@ void bindTensorCalls(nb::module_ &m) {
       .def(nb::init<nb::module_, nb::object>(), "torch"_a, "exchange"_a.none())
       .def("find", &TensorCalls::find, "q"_a, "k"_a, "v"_a, "prompt"_a)
       .def("add", &TensorCalls::add, "q"_a, "k"_a, "v"_a, "prompt"_a, "call"_a,
-           "like_workspace"_a.none(), "like_lists"_a.none())
+           "like_byte"_a, "like_lists"_a)
       .def("call", &TensorCalls::call, "part"_a, "q"_a.none(), "k"_a.none(),
            "v"_a.none(), "lists"_a.none(), "prompt"_a)
       .def("run", &TensorCalls::run, "part"_a, "q"_a, "k"_a, "v"_a,

@@ -23,7 +23,7 @@ from .model import Generation, Model, Step, load, set_threads
 from .parse import parse
 from .presets import preset, presets
 from .schedule import (Cadence, Pairs, Positions, Schedule, Source, all_positions, at, at_step,
-                       attend, before_block, block, blocks, columns, commit, committed, decoded,
+                       attend, attention_outside, before_block, block, blocks, columns, commit, committed, decoded,
                        dense, every, first, from_block, geometric, least_similar, never,
                        next_positions, pairs, power, prompt, random, recompute, response, reuse,
                        salient, salient_ffn, schedule, single, sinks, undecoded, uniform, visible,
@@ -41,13 +41,20 @@ def __getattr__(name):
         return "0+unknown"
 
 
-def patch(model, schedule, **options):
-    """Has a model of PyTorch attend as a schedule says: help(heddle.transformers.patch). Errors are
-    said there."""
+def patch(model, schedule, *, steps, gen_length=None, block_length=None):
+    """Has a model of PyTorch attend as a schedule says, from the next forward pass on, and returns a
+    heddle.transformers.Patch, which undoes it.
+
+    model: LLaDA or Dream as released, or a bidirectional model of Transformers. schedule: statements of attend(), MLIR
+    text, or a Bundle. steps: forward passes of a run. gen_length: tokens of the response, which a schedule may tell from
+    the prompt. block_length: tokens of a block, for cadences in one. Raises HeddleError for other models and schedules,
+    ScheduleError for what the compiler refuses, TypeError and ValueError for what are no such numbers.
+    help(heddle.transformers.patch) says more."""
     from .transformers import patch as apply
-    return apply(model, schedule, **options)
+    return apply(model, schedule, steps=steps, gen_length=gen_length, block_length=block_length)
 
 
 # `import *` leaves the builtin compile and Python's module random alone.
 __all__ = [name for name in dir() if not name.startswith("_")
-           and name not in ("compile", "random", "compiler", "errors", "evaluation", "kernels", "model", "mlir")]
+           and name not in ("compile", "random", "compiler", "errors", "evaluation", "files", "kernels", "model",
+                            "mlir")]

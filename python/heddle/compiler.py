@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Optional
 
 from . import files
-from .errors import HeddleError, ScheduleError, ScheduleWarning
+from .errors import HeddleError, ScheduleError, ScheduleWarning, check_unicode
 from .schedule import Schedule, Source, number_text
 
 _DTYPES = {"f32": "f32", "fp32": "f32", "float32": "f32", "bf16": "bf16", "bfloat16": "bf16",
@@ -52,8 +52,8 @@ def find_compiler() -> str:
 
 def _in_words_of_python(said):
     """What heddlec says of its options, as of arguments: --head-dim is head_dim."""
-    said = re.sub(r"^heddlec: (error: )?", "", said)
-    return re.sub(r"(?<!\w)--([a-z][a-z-]*)", lambda option: option[1].replace("-", "_"), said)
+    from . import _heddle
+    return _heddle.without_dashes(re.sub(r"^heddlec: (error: )?", "", said))
 
 
 def _callers_level():
@@ -70,12 +70,13 @@ def _run(schedule, options, text):
     if not isinstance(schedule, Schedule):
         raise TypeError(f"schedule: expected a heddle.Schedule or MLIR text, found {schedule!r}")
     source = str(schedule)
+    check_unicode(source)
     if isinstance(schedule, Source):
         options = options + [f"--schedule={schedule.name}"]
     try:
         done = subprocess.run([find_compiler(), "-", *options], input=source.encode(),
                               capture_output=True, check=False)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # also of options that no program can be given
         raise HeddleError(f"heddlec cannot be started: {error}") from error
     said = done.stderr.decode(errors="replace")
     if done.returncode == 1 and "<stdin>:" in said:

@@ -36,3 +36,14 @@ class ScheduleError(HeddleError, ValueError):
     def __reduce__(self):
         """Of a copy, or on its way from another process."""
         return type(self), (self._diagnostics, self.source)
+
+
+def check_unicode(text):
+    """ScheduleError, with the place, for a text that no file could hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        before = text[:error.start]
+        raise ScheduleError(f"<stdin>:{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}: error: expected "
+                            f"Unicode text, found half of a surrogate pair (U+{ord(text[error.start]):04X}); read the "
+                            "file as UTF-8, without surrogateescape", text) from None

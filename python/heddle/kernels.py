@@ -263,11 +263,10 @@ class Kernels:
                               "it once before the capture")
         call = self.prepare([tuple(t.shape) for t in (q, k, v)], [t.stride() for t in (q, k, v)],
                             [dtype_name(t.dtype) for t in (q, k, v)], devices, prompt, selecting)
-        # Of one byte, on the device: what empty_like() is fastest with.
+        # Expanded: what zeros_like() is fastest with.
         byte = q.new_empty(1, dtype=torch.uint8)
         lists = max(call.list_bytes(layer) for layer in range(self.layers))
-        self.tensors.add(q, k, v, prompt, call, byte.expand(call.workspace_bytes),
-                          byte.expand(lists))
+        self.tensors.add(q, k, v, prompt, call, byte, byte.expand(lists))
         return call
 
     def run_torch(self, part, q, k, v, lists, prompt, place=(0, 1, 1, 0)):
@@ -395,8 +394,8 @@ class Plan:
         return _call("attention", _ALL, self, q, k, v)
 
     def select(self, q, k) -> Selection:
-        """The selection that q and k make, shapes and errors as in a call; ValueError for
-        pairs of which none is selected."""
+        """The selection that q and k make, each [batch, length, heads, head_dim] or without batch, of dtypes and
+        with errors as in a call; ValueError for pairs of which none is selected."""
         if not self.selects:
             raise ValueError("pairs: none of them is selected (columns, blocks), so there is "
                              "nothing to reuse; call the plan itself")
@@ -426,8 +425,8 @@ class Selection:
         self._plan = plan
 
     def attend(self, q, k, v):
-        """Attention of these q, k and v, of the shapes and the dtype that the selection
-        was made from, over the selected pairs and those beside them; an array like q.
+        """Attention of these q, k and v, of the shapes [batch, length, heads, head_dim] and the dtype that the
+        selection was made from, over the selected pairs and those beside them; an array like q.
         ValueError for other shapes; on the host HeddleError for lists that select() did not
         write."""
         if getattr(q, "shape", None) != self.q_shape or getattr(k, "shape", None) != self.k_shape:
@@ -541,12 +540,12 @@ _plans = {}  #: by key: equal arguments give the same plan
 
 def attention(q, k, v, pairs: Pairs = dense, *, scores=None, prompt: Optional[int] = None):
     """softmax(q k^T / sqrt(head_dim)) v over `pairs`; a selection among them is made
-    from these q and k, then attended over.
+    from these q and k, then attended over. Source: Vaswani et al., 2017, equation 1.
 
     q: [batch, length, heads, head_dim] or without batch, f32 or bf16 in the host's memory,
     bf16 or f16 in a GPU's; k, v: the same with as many heads or a divisor. pairs: a set of
     pairs, or a Bundle (see plan()). scores: a function of logits, as attend() takes it.
-    prompt: its positions. head_dim: a multiple of 32 from 32 to 512, on a GPU to 256. Returns an
+    prompt: how many of the first positions it has. head_dim: a multiple of 32 from 32 to 512, on a GPU to 256. Returns an
     array like q, on a GPU before it is computed, as any operation there. Every row attends to every kept key: there is no causal mask.
 
     The first call for a set of pairs, head dim, dtype and kind of device compiles its
@@ -569,8 +568,11 @@ def attention(q, k, v, pairs: Pairs = dense, *, scores=None, prompt: Optional[in
 
 def select(q, k, pairs, *, scores=None, prompt: Optional[int] = None) -> Selection:
     """The selection that q and k make among `pairs`, to be attended over at this step and
-    at others: the parts of attention(q, k, v, pairs); pairs, scores and prompt as there. ValueError
-    where none of the pairs is selected.
+    at others: the parts of attention(q, k, v, pairs); pairs, scores, prompt and errors as there.
+
+    q: [batch, length, heads, head_dim] or without batch, f32 or bf16 in the host's memory, bf16 or f16 in a
+    GPU's; k: the same with as many heads or a divisor. ValueError where none of the pairs is selected. Sources:
+    columns() and blocks() say them.
 
         >>> import numpy, heddle
         >>> q, k, v = numpy.random.default_rng(0).random((3, 64, 4, 32), dtype="f4")
@@ -592,9 +594,11 @@ class Attention:
     schedule: statements of attend(), MLIR text, or a Bundle. steps: of the run. layers: of
     the model. prompt: positions of it, for blocks that isolate it. blocks: that the run
     decodes one after the other, for cadences in a block. Called with q, k (both after
-    RoPE) and v of a layer, layer by layer; layer 0 begins a step. The first call fixes
+    RoPE) and v of a layer, [batch, length, heads, head_dim] of attention()'s dtypes, layer by layer; layer 0
+    begins a step. The first call fixes
     shapes, dtype and device. Every row attends to every kept key: there is no causal mask.
-    After a call that Ctrl-C ended, restart() it.
+    After a call that Ctrl-C ended, restart() it. Raises TypeError and ValueError for numbers that make no run,
+    ScheduleError, at the first call, for a schedule that the compiler refuses.
     """
 
     def __init__(self, schedule, *, steps: int = 1, layers: int = 1, prompt: int = 0,

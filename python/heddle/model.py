@@ -37,8 +37,9 @@ class Step:
     pairs: int  #: (query, key) pairs of attention, all layers and heads
     dense_pairs: int  #: that dense attention over all rows computes
     operations: float  #: floating-point, of all products and attention
+    refreshes: int  #: index lists that were selected anew, of all layers and sequences
     salient_rows: list  #: [layers]: rows that each found to have changed; empty where the step looks for none
-    seconds: float
+    seconds: float  #: by the clock
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,6 +51,9 @@ class Generation:
     steps: int  #: that were done
     complete: bool  #: False when a callback ended the run
     seconds: float  #: of its steps
+    #: arrays [steps]: "committed" and "revoked" (tokens), "rows" (of the forward pass), "refreshes" (index lists selected
+    #: anew), int64, and "seconds", float64
+    timeline: dict
 
     def __repr__(self):
         """What it is of, and how the texts begin."""
@@ -57,6 +61,11 @@ class Generation:
         more = f" and {len(self.texts) - 3} more" if len(self.texts) > 3 else ""
         return (f"<heddle.Generation {texts}{more}; {self.steps} steps in {self.seconds:.2f} s"
                 f"{'' if self.complete else ', not complete'}>")
+
+    def _repr_html_(self):
+        """The texts, over a picture of the timeline."""
+        from .notebooks import generated
+        return generated(self)
 
 
 def _token_ids(value, what):
@@ -145,15 +154,17 @@ class Model:
         others. on_step: called with a Step after each; False ends the run. progress: draws a
         bar of the steps (tqdm).
 
-        Options, as heddle-run has them: gen_length, steps, block_length, temperature,
-        seed, commit_order (the response's positions, from 0, in the order in which a
-        schedule with `commit random_order` commits them), chat, system, raw; for models sampled in blocks remasking, cfg_scale,
-        logits_eos_inf, confidence_eos_eot_inf; by timesteps alg, alg_temp, eps, top_p,
+        Options, as heddle-run has them: gen_length and block_length (tokens), steps, temperature (0: the
+        most probable token), seed (below 2**64), commit_order (the response's positions, from 0, in the order in
+        which a schedule with `commit random_order` commits them), chat, system, raw; for models sampled in blocks
+        remasking, cfg_scale, logits_eos_inf, confidence_eos_eot_inf; by timesteps alg, alg_temp, eps, top_p,
         top_k; eot_id.
 
         Same seed, bundle and device: the same tokens, whatever the batch. Ctrl-C ends
         it after the current step with KeyboardInterrupt. Raises HeddleError when the
-        bundle or the prompts do not fit the model."""
+        bundle, the prompts or the lengths do not fit the model, TypeError for arguments of other kinds and options
+        that there are not, ValueError for token ids and texts that are none. Source: LLaDA (Nie et al., 2025) and
+        Dream (Ye et al., 2025) as released, but for ties, where the lowest index wins."""
         if not isinstance(bundle, Bundle):
             raise TypeError(f"bundle: expected a heddle.Bundle (heddle.compile makes one), found "
                             f"{bundle!r}")
@@ -226,7 +237,7 @@ class Model:
         return self._native.encode(_token_ids(text, "text"))
 
     def decode(self, ids, skip_special: bool = True) -> str:
-        """The text of token ids [tokens], each from 0 to the vocabulary's size less 1 (config["vocabulary"]).
+        """The text of token ids [tokens], ints or an array of an integer dtype, each from 0 to the vocabulary's size less 1 (config["vocabulary"]).
         skip_special: leave out end-of-text, mask and the like. Raises TypeError for what are no ids, HeddleError where
         the model's folder has no tokenizer."""
         if isinstance(ids, str):
@@ -289,9 +300,10 @@ def load(folder, *, device: str = "cpu", dtype=None) -> Model:
     """Loads a model's folder as it was downloaded (config.json, safetensors,
     tokenizer).
 
-    device: "cpu", "cuda" or "cuda:N". dtype: "f32", "bf16" or "f16" (GPUs alone), by
-    default that of the weights. Raises HeddleError when files are missing or wrong,
-    when there is no such device or too little memory."""
+    device: "cpu", "cuda" or "cuda:N". dtype: what it computes in, "f32", "bf16" or "f16" (GPUs alone), or NumPy's
+    or PyTorch's, by default that of the weights. Raises HeddleError when files are missing or wrong,
+    when there is no such device or too little memory; TypeError for a device that is no str, ValueError for a dtype
+    that is none of these."""
     from . import _heddle
     if not isinstance(device, str):
         raise TypeError(f"device: expected 'cpu', 'cuda' or 'cuda:N', found {device!r}")
@@ -304,7 +316,7 @@ def load(folder, *, device: str = "cpu", dtype=None) -> Model:
 
 def set_threads(threads: int) -> None:
     """How many threads all models on the host have, 0 for one a core. Before the first load();
-    HeddleError after it."""
+    HeddleError after it. TypeError for what is no whole number."""
     from . import _heddle
     if not isinstance(threads, Integral) or isinstance(threads, bool) or abs(threads) >= 2**31:
         raise TypeError(f"threads: expected a whole number below 2**31, found {threads!r}")

@@ -18,6 +18,53 @@ def explained(schedule):
             'style="width: 100%; height: 36em; border: 0" loading="lazy"></iframe>')
 
 
+#: The most bars that a picture has: those of longer runs are of several steps.
+_MOST_BARS = 256
+
+
+def _sums(values, each):
+    """The sums of each `each` values."""
+    return [sum(values[i:i + each]) for i in range(0, len(values), each)]
+
+
+def _timeline(made):
+    """An SVG of a run's steps: bars of tokens up, of those that were made masks again down, a mark under a bar where
+    lists were selected anew."""
+    steps = len(made.timeline["committed"])
+    each = max(1, -(-steps // _MOST_BARS))
+    committed, revoked, refreshes = (_sums(made.timeline[name].tolist(), each) for name in ("committed", "revoked", "refreshes"))
+    up, down = max(committed, default=0), max(revoked, default=0)
+    unit, width = 56 / max(1, up + down), 640 / max(1, len(committed))
+    drawn, base = [], up * unit
+    for i, (tokens, masks, lists) in enumerate(zip(committed, revoked, refreshes)):
+        first, last = i * each + 1, min((i + 1) * each, steps)
+        said = f"step {first}" if first == last else f"steps {first} to {last}"
+        said += f": {tokens} committed" + (f", {masks} revoked" if masks else "") + (f", {lists} lists refreshed" if lists else "")
+        x, wide = f"{i * width:.2f}", f"{0.8 * width:.2f}"
+        parts = [(base - tokens * unit, tokens * unit, "committed", 0.6), (base, masks * unit, "revoked", 0.3),
+                 (60, 4 if lists else 0, "refreshed", 1)]
+        bars = "".join(f'<rect class="{kind}" x="{x}" y="{y:.2f}" width="{wide}" height="{height:.2f}" '
+                       f'fill="currentColor" opacity="{opacity}"/>' for y, height, kind, opacity in parts if height)
+        drawn.append(f"<g><title>{said}</title>{bars}</g>")
+    about = f"{sum(committed) - sum(revoked)} tokens in {made.steps} steps, {made.seconds:.2f} s"
+    refreshing = int((made.timeline["refreshes"] > 0).sum())
+    if refreshing:
+        about += f"; lists refreshed in {refreshing} of them (marks)"
+    if each > 1:
+        about += f"; a bar is of {each} steps"
+    if not made.complete:
+        about += "; not complete"
+    return (f'<figure style="margin: 0"><svg role="img" aria-label="{about}" viewBox="0 0 640 64" width="640" height="64" '
+            f'style="max-width: 100%">{"".join(drawn)}</svg><figcaption>{about}</figcaption></figure>')
+
+
+def generated(made):
+    """A heddle.Generation: its timeline, and how the texts begin."""
+    texts = "".join(f"<li>{html.escape(text if len(text) <= 400 else text[:400] + '...')}</li>" for text in made.texts[:8])
+    more = f"<p>and {len(made.texts) - 8} more</p>" if len(made.texts) > 8 else ""
+    return f'{_timeline(made)}<ol start="0" style="white-space: pre-wrap">{texts}</ol>{more}'
+
+
 class Bar:
     """A bar of a run's steps, by tqdm: in a notebook, and in a terminal."""
 

@@ -5,7 +5,7 @@ here it is enough to know where each begins and which values it uses."""
 
 import re
 
-from .errors import HeddleError, ScheduleError
+from .errors import HeddleError, ScheduleError, check_unicode
 from .schedule import (_OPERATORS, Cadence, Pairs, Schedule, Source, _PairSet, _PositionSet, _Selection,
                        _SimplePairs, _Statement, number_text)
 
@@ -166,13 +166,14 @@ class _Reader:
         return made
 
 
-def _canonical(text, name):
-    """The compiler's spelling of a text, None where it refuses it or is not there."""
+def _spelled(text, name, unread):
+    """The compiler's spelling of a text that the reader here does not take, with the error `unread`, which is raised
+    where the compiler is not there or its own names no place."""
     from .compiler import canonical
     try:
         return canonical(Source(text, name))
-    except HeddleError:
-        return None
+    except HeddleError as error:
+        raise (error if getattr(error, "line", None) else unread) from None
 
 
 def parse(text: str, name: str = None) -> Schedule:
@@ -180,17 +181,16 @@ def parse(text: str, name: str = None) -> Schedule:
     kept, comments are not, and parameters become the numbers that the text gives them
     (compile(text, parameters=...) takes others). Text with several operations in a line, or in
     MLIR's generic form, is read as the compiler spells it (canonical()). Raises ScheduleError,
-    with line and column, for what it cannot read, TypeError for what is no text."""
+    with line and column as the compiler says them, for what is no schedule, TypeError for what is
+    no text."""
     if not isinstance(text, str):
         raise TypeError(f"text: expected MLIR text, found {text!r}")
+    check_unicode(text)
     reader = _Reader(text)
     try:
         made = reader.schedules()
-    except ScheduleError:
-        spelled = _canonical(text, name)
-        if spelled is None:
-            raise
-        reader = _Reader(spelled)
+    except ScheduleError as error:
+        reader = _Reader(_spelled(text, name, error))
         made = reader.schedules()
     if name is None and len(made) == 1:
         return next(iter(made.values()))

@@ -182,7 +182,8 @@ def uniform(window: Ratio, count: int) -> Cadence:
 @_outside
 def random(window: Ratio, count: int, seed: int) -> Cadence:
     """`count` steps drawn by `seed` from the first share `window` of the run, the same on every
-    machine. Source: PulseCol, an ablation."""
+    machine. Source: PulseCol, appendix D, table 6. TypeError for other kinds of arguments, ScheduleError of
+    the compiler for numbers out of range."""
     return Cadence(f"random(window = {ratio_text(window, 'window')}, "
                    f"count = {_count(count, 'count')}, seed = {_count(seed, 'seed')})")
 
@@ -190,7 +191,7 @@ def random(window: Ratio, count: int, seed: int) -> Cadence:
 @_outside
 def power(window: Ratio, count: int) -> Cadence:
     """`count` steps, densest at the beginning of the first share `window`. Source:
-    PulseCol, an ablation. TypeError for other kinds of arguments, ScheduleError of the compiler for
+    PulseCol, appendix D, table 6. TypeError for other kinds of arguments, ScheduleError of the compiler for
     numbers out of range."""
     return Cadence(f"power(window = {ratio_text(window, 'window')}, "
                    f"count = {_count(count, 'count')})")
@@ -242,6 +243,7 @@ class Pairs(_Set):
 
 @dataclass(frozen=True, repr=False)
 class _SimplePairs(Pairs):
+    """Pairs by a word of the Spec and numbers."""
     text: str
     _name: str = field(compare=False)
 
@@ -251,6 +253,7 @@ class _SimplePairs(Pairs):
 
 @dataclass(frozen=True, repr=False)
 class _PairSet(Pairs):
+    """A union or an intersection of pairs."""
     operator: str
     parts: tuple
     _name: str = field(default="pairs", compare=False)
@@ -270,6 +273,7 @@ class _PairSet(Pairs):
 
 @dataclass(frozen=True, repr=False)
 class _Selection(Pairs):
+    """Pairs that a scorer selects, and when."""
     form: str
     details: str
     on: Optional[Cadence]
@@ -310,7 +314,7 @@ def pairs(word: str, *numbers: Union[int, Ratio], **named: int) -> Pairs:
 
 @_outside
 def window(size: int, **named: int) -> Pairs:
-    """Keys near the query: those with |i - j| <= size / 2, rounded down. `named`: what else
+    """Keys near the query: those with |i - j| <= size / 2 tokens, rounded down. `named`: what else
     the Spec states a window with. TypeError for what are no whole numbers; the compiler's
     ScheduleError for a name that the Spec has not. Source: docs/Spec/Pairs.md."""
     return pairs("window", _count(size, "size"), **named)
@@ -319,7 +323,7 @@ def window(size: int, **named: int) -> Pairs:
 @_outside
 def sinks(size: Union[int, Ratio]) -> Pairs:
     """The first keys: a `size` that is an int is their number, any other ratio their share of the
-    sequence, rounded down, at least one. Source: StreamingLLM. TypeError for other kinds,
+    sequence, rounded down, at least one. Source: StreamingLLM, as SparseD and PulseCol have it in section 4.1. TypeError for other kinds,
     ValueError for a text that is no ratio."""
     _kind(size, (Real, str), "size", "a number of keys or a fraction")
     return pairs("sinks", size)
@@ -394,7 +398,8 @@ def blocks(keep: Union[int, Ratio], size: int = 128, *, on: Optional[Cadence] = 
 
 
 class Positions(_Set):
-    """A set of positions of a sequence, as it is before a step (docs/Spec/Rows.md)."""
+    """A set of positions of a sequence, from 0, as it is before a step (docs/Spec/Rows.md): prompt,
+    undecoded() and their like; `|` unites, `&` intersects, `-` takes away."""
 
     def _made_of(self, operator, parts):
         return _PositionSet(_OPERATORS[operator] + " {}", parts, (),
@@ -447,6 +452,7 @@ Positions._family = Positions
 
 @dataclass(frozen=True, repr=False)
 class _PositionSet(Positions):
+    """Positions by a word of the Spec, of others and of cadences."""
     form: str
     parts: tuple
     cadences: tuple
@@ -644,7 +650,7 @@ def attend(pairs: Pairs = dense, *, refresh: Optional[Cadence] = None,
 
 def visible(positions: Positions, *, all_on: Optional[Cadence] = None) -> Schedule:
     """Only these `positions` exist as rows and keys; on the steps of the cadence `all_on` all do. TypeError for other
-    kinds of arguments. Source: Window-Diffusion (docs/Spec/Rows.md)."""
+    kinds of arguments. Source: Window-Diffusion, section 4.2 (docs/Spec/Rows.md)."""
     _kind(positions, Positions, "positions", "a set of positions")
     if all_on is None:
         return Schedule((_Statement("visible {}", (positions,)),))
@@ -652,14 +658,37 @@ def visible(positions: Positions, *, all_on: Optional[Cadence] = None) -> Schedu
     return Schedule((_Statement("visible all on {} then {}", (all_on, positions)),))
 
 
-def reuse(*kept: str, layers: Union[int, tuple, list, None] = None) -> Schedule:
+@dataclass(frozen=True, repr=False)
+class Outside:
+    """Attention over the keys outside of a set, kept from one step to others: attention_outside()."""
+    positions: Positions
+    on: Cadence
+
+    def __repr__(self):
+        inline = mlir.Inline()
+        return f"<heddle.Outside attention(outside = {self.positions._emit(inline)}, on = {self.on._emit(inline)})>"
+
+
+def attention_outside(positions: Positions, on: Cadence) -> Outside:
+    """For reuse(): attention over the visible keys outside of `positions` as of the latest step of the cadence `on`. At
+    other steps rows attend to the keys inside, and the two are merged by log-sum-exp. TypeError for other kinds of
+    arguments. Source: FlashBlock (docs/Spec/Reuse.md)."""
+    return Outside(_kind(positions, Positions, "positions", "a set of positions"), _kind(on, Cadence, "on", "a cadence"))
+
+
+def reuse(*kept: Union[str, Outside], layers: Union[int, tuple, list, None] = None) -> Schedule:
     """What is kept of rows from one step to the next: any of "kv" (keys and values; "kv(before_rope)"), "context"
-    (of attention; "context(propagating)": with the changes of recomputed values added), "output", "ffn". layers: that
-    keep it, as attend() has them; the last reuse names none. ValueError for another word. Source: docs/Spec/Reuse.md."""
+    (of attention; "context(propagating)": with the changes of recomputed values added), "output", attention_outside(...), "ffn".
+    layers: that keep it, as attend() has them; the last reuse names none.
+    ValueError for another word. Source: docs/Spec/Reuse.md."""
+    parts, values = [], ()
     for part in kept:
-        _one_of(part, "reuse", ("kv", "kv(before_rope)", "context", "context(propagating)",
-                                "output", "ffn"))
-    return Schedule((_Statement("reuse " + ", ".join(kept) + _layers_text(layers)),))
+        if isinstance(part, Outside):
+            parts.append("attention(outside = {}, on = {})")
+            values += (part.positions, part.on)
+        else:
+            parts.append(_one_of(part, "reuse", ("kv", "kv(before_rope)", "context", "context(propagating)", "output", "ffn")))
+    return Schedule((_Statement("reuse " + ", ".join(parts) + _layers_text(layers), values),))
 
 
 @dataclass(frozen=True, repr=False)
@@ -682,7 +711,7 @@ def _rows(rows):
 
 def salient(rows: Positions, below: Ratio) -> Exact:
     """Of `rows` those whose attention context has a cosine of less than `below` (0 to 1) to the cached one.
-    Source: DyLLM. TypeError and ValueError for what are no positions or ratios."""
+    Source: DyLLM, algorithm 1. TypeError and ValueError for what are no positions or ratios."""
     return Exact(f"salient(below = {ratio_text(below, 'below')}) in ", (), rows)
 
 
@@ -694,7 +723,7 @@ def salient_ffn(rows: Positions, below: Ratio) -> Exact:
 
 def least_similar(rows: Positions, keep: Ratio, among: Positions) -> Exact:
     """Of the rows in `among` the share `keep` (0 to 1) whose V has the lowest cosine to the cached one, and all of `rows`
-    outside of it. Source: dLLM-Cache. TypeError and ValueError for what are no positions or ratios."""
+    outside of it. Source: dLLM-Cache, as released (docs/Spec/Rows.md). TypeError and ValueError for what are no positions or ratios."""
     _kind(among, Positions, "among", "a set of positions")
     return Exact(f"least_similar(keep = {ratio_text(keep, 'keep')}, among = {{}}) in ",
                  (among,), rows)

@@ -333,11 +333,11 @@ class TraceTest(unittest.TestCase):
             with open(path, "w", encoding="utf-8") as out:
                 print(json.dumps({"comment": "settings"}), file=out)
                 for record in self.records:
-                    print(json.dumps(record), file=out)
+                    print(json.dumps(record), "\n", file=out)  # blank lines are none
             self.assertEqual(trace.compare(trace.read(path), trace.read(path)), {0: None})
             with open(path, "a", encoding="utf-8") as out:
                 print("{", file=out)
-            with self.assertRaisesRegex(ValueError, "t.jsonl:6: not JSON"):
+            with self.assertRaisesRegex(ValueError, "t.jsonl:10: not JSON"):
                 trace.read(path)
         self.assertIsNone(self.changed(lambda r: None))
 

@@ -9,7 +9,7 @@ import torch
 
 from test_methods import FAMILIES, SameRun, prompt_of, tiny_dream, tiny_llada
 
-from heddle_reference.methods import cached, commit, layered, models, pairs, run
+from heddle_reference.methods import cached, commit, layered, models, pairs, run, trace
 
 
 def rows_of(record):
@@ -62,7 +62,7 @@ class DegenerateTest(SameRun):
                 methods = [cached.DkvDecode(1), cached.DkvDecode(99, warm=99),
                            cached.WindowDiffusion(n, n, 1)]
                 if block == gen // steps:
-                    methods += [cached.FastDllm(), cached.FastDllm(dual=True)]
+                    methods += [cached.FastDllm(), cached.FastDllm(dual=True), cached.FlashBlock()]
                 for method in methods:
                     records = go(method)
                     self.assert_same_run(records, dense)
@@ -79,6 +79,53 @@ class DegenerateTest(SameRun):
                              one(pairs.Dense(), commit.Quotas(8, 4)))
         self.assert_same_run(one(cached.FastDllm(), commit.Threshold(4, 0.0)),
                              one(pairs.Dense(), commit.Quotas(2, 4)))
+
+    def test_parts_of_a_pass_are_one_softmax(self):
+        # A block's second pass by loops over heads, rows and keys, in float64.
+        for make in FAMILIES:
+            pieces, prompt = make(), prompt_of(7, 9)
+            method = cached.FlashBlock()
+            first = run.Run(pieces, prompt, 8)
+            first.step, first.inner, first.block, first.block_start, first.block_end = 1, 0, 0, 9, 13
+            method.begin(first)
+            with torch.no_grad():
+                method.forward(first, trace.Record(pieces, 0, 1, 17))
+                keys, values = method.keys[0].clone().double(), method.values[0].clone().double()
+                x = pieces.embed(first.tokens)
+                before = pieces.rotate(pieces.query(0, pieces.attention_norm(0, x)), list(range(17))).double()
+                first.tokens[10], first.step, first.inner = 3, 2, 1
+                rows, _ = method.forward(first, trace.Record(pieces, 0, 2, 17))
+                x = pieces.embed([first.tokens[p] for p in rows])
+                now = pieces.rotate(pieces.query(0, pieces.attention_norm(0, x)), rows).double()
+                new_keys, new_values = method.keys[0].double(), method.values[0].double()
+                inside, outside = range(9, 13), [*range(9), *range(13, 17)]
+                near, near_lse = method.part(first, 0, now.float(), list(inside))
+                far, far_lse = method.outside[0]
+                for head in range(pieces.heads):
+                    kv = head // (pieces.heads // pieces.kv_heads)
+                    for i, row in enumerate(rows):
+                        total, mean = 0.0, torch.zeros(pieces.dim, dtype=torch.float64)
+                        for k, v, q, part in ((keys, values, before[head, row], outside),
+                                              (new_keys, new_values, now[head, i], inside)):
+                            for j in part:
+                                weight = (q @ k[kv, j] / pieces.dim ** 0.5).exp()
+                                total, mean = total + weight, mean + weight * v[kv, j]
+                        share = torch.sigmoid(near_lse[head, i] - far_lse[head, row])
+                        merged = share * near[head, i] + (1 - share) * far[head, row]
+                        self.assertLess((merged - mean / total).abs().max(), 1e-6)
+
+    def test_a_blocks_later_passes_read_the_block_alone(self):
+        for make in FAMILIES:
+            pieces = make()
+            _, records = run.generate(pieces, prompt_of(5, 9), 8, cached.FlashBlock(), commit.Quotas(8, 4))
+            for record in records:
+                rows = rows_of(record)
+                whole = record["step"] in (1, 5)
+                keys = 17 if whole else 4
+                self.assertEqual(len(rows), 17 if whole else 4 + pieces.shifted)
+                self.assertEqual({layer["pairs"] for layer in record["layers"]}, {pieces.heads * len(rows) * keys})
+                self.assertEqual(record["kv_read"], 0)
+                self.assertIsNone(record["visible"])
 
     def test_cached_rows_are_those_of_the_step_that_wrote_them(self):
         # Prefill by hand: the prompt's K and V are those of a dense first pass.

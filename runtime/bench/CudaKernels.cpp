@@ -118,11 +118,8 @@ Status KernelSubject::prepare() {
       return prepareSelection(args);
   }
   if (rt::pairsDependOnLists(kernel.terms)) {
-    abi::AttentionArgs read = args;
-    std::copy(decoded.begin(), decoded.end(), read.lists);
-    std::vector<int32_t> room(rt::mergedKeys(kernel.terms, read, groups));
     for (int64_t head = 0; head < heads; ++head)
-      pairs += rt::listedPairs(kernel.terms, n, head, decoded, groups, room);
+      pairs += rt::listedPairs(kernel.terms, n, head, decoded, groups);
   } else {
     pairs = heads * rt::fixedPairs(kernel.terms, n,
                                    decoded.empty() ? 0 : decoded[0].keep);

@@ -136,10 +136,8 @@ public:
     firstRows.push_back(static_cast<int32_t>(n));
     attention.firstRow = firstRows.data();
     if (listed) {
-      std::vector<int32_t> merged(
-          static_cast<size_t>(rt::mergedKeys(kernel.terms, attention, groups)));
       for (int64_t head = 0; head < heads; ++head)
-        pairs += rt::pairsOfRows(kernel.terms, attention, head, groups, merged);
+        pairs += rt::pairsOfRows(kernel.terms, attention, head, groups);
     } else {
       pairs = heads * rt::fixedPairs(kernel.terms, n,
                                      lists.empty() ? 0 : lists.front().keep);

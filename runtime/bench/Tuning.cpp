@@ -8,6 +8,7 @@
 #include "runtime/bench/Tuning.h"
 
 #include "bundle/format/File.h"
+#include "bundle/format/Tilings.h"
 #include "bundle/program/Printable.h"
 
 #include <nlohmann/json.hpp>
@@ -23,12 +24,9 @@ using Json = nlohmann::ordered_json;
 
 /// The tilings of a table for heddlec --tuning.
 static Result<Json> readTable(const std::string &path) {
-  constexpr uint64_t most = uint64_t(1) << 20;
-  Result<std::string> text = bundle::readRegularFile(
-      path, 0, [&](std::string_view, uint64_t size) -> Status {
-        if (size > most)
-          return Error("it is too large for a table of tilings");
-        return Status::success();
+  Result<std::string> text =
+      bundle::readRegularFile(path, 0, [](std::string_view, uint64_t size) {
+        return bundle::checkTilingsSize(size);
       });
   if (!text)
     return text.takeError();

@@ -117,7 +117,7 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
     return Error(
         "the schedule '" + schedule.schedule +
         "' never shows the prompt (visible: " +
-        toString(schedule, schedule.visible) +
+        definitionOf(schedule, schedule.visible) +
         "), whose last row predicts the response's first position in this "
         "model; add `positions decoded` to what is visible");
   auto anyOf = [&](std::initializer_list<CommitKind> kinds) {

@@ -30,7 +30,10 @@ struct StepCounters {
   int64_t scorePairs = 0; ///< pairs visited again to score a selection
   int64_t lsePairs = 0;   ///< pairs that attention computed once more, for the
                           ///< log-sum-exps that a selection is scored by
-  int64_t attendedKeys = 0; ///< visible keys where attention was computed
+  int64_t attendedKeys = 0; ///< visible keys where attention was computed,
+                            ///< without those of which it is kept
+  int64_t mergedRows = 0;   ///< rows of which attention over other keys was
+                            ///< kept, or read to be merged
   int64_t scoredKeys = 0;   ///< visible keys where selections were scored
   int64_t refreshes = 0;    ///< index lists (layer x sequence) refreshed
   int64_t activeRows = 0;   ///< rows that carry a hidden state (of one layer)
@@ -44,6 +47,21 @@ struct StepCounters {
   std::vector<int64_t> salientRows;
   int64_t cacheBytesWritten = 0; ///< of K, V, contexts, outputs, FFN outputs
   int64_t cacheBytesRead = 0;    ///< the same, of rows not computed
+
+  /// Adds another step's, but for its layers' salientRows.
+  StepCounters &operator+=(const StepCounters &step) {
+    for (int64_t StepCounters::*member :
+         {&StepCounters::pairs, &StepCounters::densePairs,
+          &StepCounters::scorePairs, &StepCounters::lsePairs,
+          &StepCounters::attendedKeys, &StepCounters::scoredKeys,
+          &StepCounters::refreshes, &StepCounters::activeRows,
+          &StepCounters::queryRows, &StepCounters::keyRows,
+          &StepCounters::valueRows, &StepCounters::projectedRows,
+          &StepCounters::ffnRows, &StepCounters::cacheBytesWritten,
+          &StepCounters::cacheBytesRead})
+      this->*member += step.*member;
+    return *this;
+  }
 };
 
 /// The lists that one layer keeps, for observers. Keys and rows are counted by
@@ -71,6 +89,9 @@ struct LayerTrace {
   std::vector<int32_t> ffnRows;
   std::vector<int64_t> refreshed; ///< indices into Manifest::selections
   int64_t pairs = 0; ///< (query, key) pairs computed, over all heads
+  /// Cached keys that attention did not read, since what is kept of it over
+  /// them was merged instead.
+  int64_t unreadKeys = 0;
 };
 
 /// How attention is pictured: cells of a square that the whole sequence is cut

@@ -14,7 +14,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 using namespace heddle;
@@ -127,6 +129,39 @@ Status HostRowMemory::compare(const RowComparison &rows, int64_t width,
     if (rows.output.base)
       std::memcpy(row(rows.output, i), row(rows.kept, i),
                   width * byteSize(dtype));
+  });
+  return Status::success();
+}
+
+Status HostRowMemory::merge(const RowMerge &rows, int64_t heads,
+                            int64_t headDim) {
+  const int64_t width = heads * headDim;
+  constexpr float none = -std::numeric_limits<float>::infinity();
+  forRows(rows.kept.index.size(), [&](size_t i) {
+    thread_local std::vector<float> nowMemory, keptMemory;
+    float *now = floats(nowMemory, width);
+    float *kept = floats(keptMemory, width);
+    const int64_t first = rows.kept.index[i] * heads;
+    convert(dtype, row(rows.now, i), DType::F32, now, width);
+    if (rows.keptLse)
+      convert(dtype, row(rows.kept, i), DType::F32, kept, width);
+    for (int64_t h = 0; h < heads; ++h) {
+      const float ofNow = rows.lse[rows.lseAt[i] + h * rows.lseStride[i]];
+      const float ofKept = rows.keptLse ? rows.keptLse[first + h] : none;
+      const float most = std::max(ofNow, ofKept);
+      const float a = ofNow == none ? 0 : std::exp2(ofNow - most);
+      const float b = ofKept == none ? 0 : std::exp2(ofKept - most);
+      for (int64_t e = h * headDim; e < (h + 1) * headDim && rows.keptLse;
+           ++e) {
+        // What has no key may be anything.
+        const float sum = (a > 0 ? a * now[e] : 0) + (b > 0 ? b * kept[e] : 0);
+        now[e] = a + b > 0 ? sum / (a + b) : 0;
+      }
+      if (rows.newLse)
+        rows.newLse[first + h] = a + b > 0 ? most + std::log2(a + b) : none;
+    }
+    convert(DType::F32, now, dtype,
+            rows.output.base ? row(rows.output, i) : row(rows.kept, i), width);
   });
   return Status::success();
 }

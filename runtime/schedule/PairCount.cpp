@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <numeric>
 
 using namespace heddle;
 using namespace heddle::rt;
@@ -58,13 +57,7 @@ bool heddle::rt::pairsDependOnLists(std::span<const Term> terms) {
   });
 }
 
-bool heddle::rt::boundsLists(std::span<const Term> terms) {
-  return std::any_of(terms.begin(), terms.end(), [](const Term &term) {
-    return bundle::readsList(term) && !term.within.empty();
-  });
-}
-
-BoundedLists::BoundedLists(std::span<const Term> terms) {
+SharedLists::SharedLists(std::span<const Term> terms) {
   std::vector<Term> lists;
   for (const Term &term : terms)
     (bundle::readsList(term) ? lists : fixed).push_back(term);
@@ -84,13 +77,14 @@ BoundedLists::BoundedLists(std::span<const Term> terms) {
   }
 }
 
-void BoundedLists::add(size_t c, int64_t begin, int64_t end) {
+void SharedLists::add(size_t c, int64_t begin, int64_t end) {
   for (; begin < end; ++begin)
     listed.emplace_back(static_cast<int32_t>(begin), uint32_t(1) << c);
 }
 
-void BoundedLists::close() {
-  std::sort(listed.begin(), listed.end());
+void SharedLists::close() {
+  if (!std::ranges::is_sorted(listed)) // of one list they are
+    std::sort(listed.begin(), listed.end());
   for (Class &some : classes)
     some.keys.clear();
   for (size_t i = 0; i < listed.size();) {
@@ -102,110 +96,70 @@ void BoundedLists::close() {
   }
 }
 
-int64_t BoundedLists::Class::between(int64_t begin, int64_t end) const {
+int64_t SharedLists::Class::between(int64_t begin, int64_t end) const {
   if (begin >= end)
     return 0;
   const auto first = std::lower_bound(keys.begin(), keys.end(), begin);
   return std::lower_bound(first, keys.end(), end) - first;
 }
 
-int64_t heddle::rt::mergedKeys(std::span<const Term> terms,
-                               const abi::AttentionArgs &args,
-                               std::span<const int64_t> groups) {
-  int64_t keys = 0;
-  size_t c = 0;
-  for (const Term &term : terms) {
-    if (!bundle::readsList(term))
-      continue;
-    keys += std::min(args.lists[c].keep * bundle::keysAtMost(term, groups[c]),
-                     args.n);
-    ++c;
-  }
-  return keys;
-}
-
 int64_t heddle::rt::pairsOfRows(std::span<const Term> terms,
                                 const abi::AttentionArgs &args, int64_t head,
                                 std::span<const int64_t> groups,
-                                std::span<int32_t> merged) {
-  if (terms.empty())
-    return args.rows * args.n;
+                                std::span<int64_t> ofRow) {
+  assert(ofRow.empty() || static_cast<int64_t>(ofRow.size()) == args.rows);
   const Keys all{args.n, args.position, args.sinks};
+  int64_t pairs = 0;
+  auto add = [&](int64_t row, int64_t keys) {
+    pairs += keys;
+    if (!ofRow.empty())
+      ofRow[row] += keys;
+  };
+  if (terms.empty()) {
+    for (int64_t row = 0; row < args.rows; ++row)
+      add(row, args.n);
+    return pairs;
+  }
   auto placeOf = [&](int64_t row) {
     return args.place ? args.place[row] : row;
   };
-  int64_t pairs = 0;
-  if (boundsLists(terms)) {
-    BoundedLists bounded(terms);
-    for (int64_t row = 0; row < args.rows;) {
-      int64_t end = args.n;
-      size_t c = 0;
-      bounded.clear();
-      for (const Term &term : terms) {
-        if (!bundle::readsList(term))
-          continue;
-        const int64_t group = placeOf(row) / groups[c];
-        end = std::min(end, (group + 1) * groups[c]);
-        bundle::forEntries(
-            term, args.lists[c], head, group, groups[c], args.n,
-            [&](int64_t first, int64_t to) { bounded.add(c, first, to); });
-        ++c;
-      }
-      bounded.close();
-      for (; row < args.rows && placeOf(row) < end; ++row)
-        pairs += bounded.count([&](std::span<const Term> each, auto use) {
-          forPlaces(each, all, placeOf(row), use);
-        });
-    }
-    return pairs;
-  }
   // A list alone: all rows of a group keep the same keys, and no two entries
   // have one in common.
-  if (terms.size() == 1 && bundle::readsList(terms.front())) {
+  if (terms.size() == 1 && bundle::readsList(terms.front()) &&
+      terms.front().within.empty()) {
     const abi::IndexList &list = args.lists[0];
     for (int64_t row = 0; row < args.rows;) {
-      const int64_t group = placeOf(row) / groups[0], from = row;
-      while (row < args.rows && placeOf(row) / groups[0] == group)
-        ++row;
-      bundle::forEntries(terms[0], list, head, group, groups[0], args.n,
-                         [&](int64_t begin, int64_t end) {
-                           pairs += (row - from) * (end - begin);
-                         });
+      const int64_t group = placeOf(row) / groups[0];
+      int64_t keys = 0;
+      bundle::forEntries(
+          terms[0], list, head, group, groups[0], args.n,
+          [&](int64_t begin, int64_t end) { keys += end - begin; });
+      for (; row < args.rows && placeOf(row) / groups[0] == group; ++row)
+        add(row, keys);
     }
     return pairs;
   }
+  SharedLists lists(terms);
   for (int64_t row = 0; row < args.rows;) {
     // Rows at places below `end` share all their lists with this one.
     int64_t end = args.n;
-    int32_t *last = merged.data();
-    size_t lists = 0;
+    size_t c = 0;
+    lists.clear();
     for (const Term &term : terms) {
       if (!bundle::readsList(term))
         continue;
-      int64_t size = groups[lists];
-      int64_t group = placeOf(row) / size;
-      end = std::min(end, (group + 1) * size);
-      const abi::IndexList &list = args.lists[lists++];
-      bundle::forEntries(term, list, head, group, size, args.n,
-                         [&](int64_t first, int64_t to) {
-                           std::iota(last, last + (to - first), int32_t(first));
-                           last += to - first;
-                         });
+      const int64_t group = placeOf(row) / groups[c];
+      end = std::min(end, (group + 1) * groups[c]);
+      bundle::forEntries(
+          term, args.lists[c], head, group, groups[c], args.n,
+          [&](int64_t first, int64_t to) { lists.add(c, first, to); });
+      ++c;
     }
-    int32_t *begin = merged.data();
-    if (lists > 1) { // std::inplace_merge would allocate
-      std::sort(begin, last);
-      last = std::unique(begin, last);
-    }
-    for (; row < args.rows && placeOf(row) < end; ++row) {
-      auto below = [&](int64_t key) {
-        return key > 0 ? std::lower_bound(begin, last, key) - begin : 0;
-      };
-      pairs += last - begin;
-      forPlaces(terms, all, placeOf(row), [&](int64_t first, int64_t to) {
-        pairs += to - first - (below(to) - below(first));
-      });
-    }
+    lists.close();
+    for (; row < args.rows && placeOf(row) < end; ++row)
+      add(row, lists.count([&](std::span<const Term> each, auto use) {
+        forPlaces(each, all, placeOf(row), use);
+      }));
   }
   return pairs;
 }
@@ -262,8 +216,7 @@ int64_t heddle::rt::fixedPairs(std::span<const Term> terms, int64_t n,
 int64_t heddle::rt::listedPairs(std::span<const Term> terms, int64_t n,
                                 int64_t head,
                                 std::span<const abi::IndexList> lists,
-                                std::span<const int64_t> groups,
-                                std::span<int32_t> merged) {
+                                std::span<const int64_t> groups) {
   abi::AttentionArgs args{};
   args.n = args.rows = n;
   args.sinks = bundle::sinkBound(terms, n);
@@ -272,5 +225,5 @@ int64_t heddle::rt::listedPairs(std::span<const Term> terms, int64_t n,
     if (args.lists[c].headsPerList < 1)
       args.lists[c].headsPerList = 1;
   }
-  return pairsOfRows(terms, args, head, groups, merged);
+  return pairsOfRows(terms, args, head, groups);
 }

@@ -32,19 +32,20 @@ int64_t fixedPairs(std::span<const bundle::Term> terms, int64_t n,
 
 /// The same for a union with columns, by looking at the lists of one head.
 /// `lists[c]` belongs to the c-th column term, `groups[c]` is its group size;
-/// `head` the query head; `merged` room for the sum of the lists' keep. Time:
-/// n binary searches and one merge for each run of rows with the same lists.
+/// `head` the query head. Time: n binary searches and one merge for each run of
+/// rows with the same lists.
 int64_t listedPairs(std::span<const bundle::Term> terms, int64_t n,
                     int64_t head, std::span<const abi::IndexList> lists,
-                    std::span<const int64_t> groups, std::span<int32_t> merged);
+                    std::span<const int64_t> groups);
 
 /// Pairs that a union of terms keeps in one head for the rows of `args`, each
 /// pair once: the general case, for any rows, visible positions and lists.
-/// `groups[c]` is the group size (and block size) of the c-th list of `args`;
-/// `merged` has room for mergedKeys() of them.
+/// `groups[c]` is the group size (and block size) of the c-th list of `args`.
+/// Adds each row's to `ofRow` ([rows]), unless that is empty.
 int64_t pairsOfRows(std::span<const bundle::Term> terms,
                     const abi::AttentionArgs &args, int64_t head,
-                    std::span<const int64_t> groups, std::span<int32_t> merged);
+                    std::span<const int64_t> groups,
+                    std::span<int64_t> ofRow = {});
 
 /// The places of the keys that a union of terms pairs with the row at `place`,
 /// ascending, each once; no terms means all. Lists as in pairsOfRows().
@@ -53,16 +54,12 @@ void keysOfRow(std::span<const bundle::Term> terms,
                std::span<const int64_t> groups, int64_t place,
                std::vector<int32_t> &keys);
 
-/// Whether some list is within other sets: then its rows have keys of their
-/// own.
-bool boundsLists(std::span<const bundle::Term> terms);
-
-/// Counts the keys of rows that share their lists, some of which are within
-/// other sets. Lists name keys by their places; a row's other keys are given as
-/// ranges of places.
-class BoundedLists {
+/// Counts the keys of rows that share their lists. A list may be within other
+/// sets, so that each row has keys of its own. Lists name keys by their places;
+/// a row's other keys are given as ranges of places.
+class SharedLists {
 public:
-  explicit BoundedLists(std::span<const bundle::Term> terms);
+  explicit SharedLists(std::span<const bundle::Term> terms);
 
   /// Begins anew, without a key.
   void clear() { listed.clear(); }
@@ -105,11 +102,6 @@ private:
   std::vector<std::pair<int32_t, uint32_t>>
       listed; ///< a key, and in which list
 };
-
-/// Keys that the lists of one row can hold together, as often as each has them.
-int64_t mergedKeys(std::span<const bundle::Term> terms,
-                   const abi::AttentionArgs &args,
-                   std::span<const int64_t> groups);
 
 } // namespace heddle::rt
 

@@ -10,7 +10,8 @@
 // (Executor.cpp), the definitions (reference/ReferenceExecutor), a device.
 // ProgramExecutorRun.cpp has what a run and a step need,
 // ProgramExecutorLayer.cpp which rows a layer computes,
-// ProgramExecutorAttend.cpp its attention.
+// ProgramExecutorAttend.cpp its attention, ProgramExecutorParts.cpp that of
+// which a part is kept.
 //
 // Where the schedule keeps keys and values, attention reads all of them from
 // the cache, by place; else from the model's tensors, which then hold every
@@ -135,7 +136,7 @@ private:
   struct Kept {
     RowStore ProgramExecutor::*store;
     std::vector<bool> kept; ///< [layers of the store]: whether it has rows
-    int64_t width;          ///< elements of a row
+    int64_t rowBytes;
     const char *what;
   };
 
@@ -192,10 +193,13 @@ private:
   abi::AttentionArgs argsOf(int64_t layer, int64_t sequence, size_t kernel,
                             const AttentionTensors &tensors);
   Status planLaunches(int64_t layer, const AttentionTensors &tensors);
+  Status attendWhole(int64_t layer, const AttentionTensors &tensors);
   Status countPairs(int64_t layer, int64_t sequence, size_t kernel,
                     const abi::AttentionArgs &args);
   Result<int64_t> pairsOf(int64_t layer, int64_t sequence, size_t kernel,
                           abi::AttentionArgs args);
+  Status countPlaces(size_t kernel, abi::AttentionArgs args,
+                     std::vector<int32_t> places, std::vector<int64_t> &known);
   Status combine(int64_t layer, const AttentionTensors &tensors);
   void pickSalient(int64_t layer, std::span<const float> similarity,
                    std::span<const int32_t> similarityAt);
@@ -235,6 +239,26 @@ private:
         });
   }
 
+  // ProgramExecutorParts.cpp
+  /// The keys before, behind and inside of those whose attention is not kept.
+  enum class Part { Before, Behind, Inside };
+  struct PartRows;
+  Status attendInParts(int64_t layer, const AttentionTensors &tensors);
+  Status attendPart(int64_t layer, Part part, const AttentionTensors &tensors);
+  Status mergePart(int64_t layer, Part part, const PartRows &rows, bool isAlone,
+                   const AttentionTensors &tensors);
+  bool keepsOutside() const {
+    return schedule.reuse.attention == bundle::Reuse::Attention::Outside;
+  }
+  /// The keys that attention of this step reads.
+  int64_t attendedKeys(const Sequence &sequence) const;
+  /// Of these, those of rows that are not active.
+  int64_t cachedKeys(const Sequence &sequence) const;
+  int64_t partBytes() const {
+    return attentionWidth() * byteSize(dtype) +
+           queryHeads * static_cast<int64_t>(sizeof(float));
+  }
+
   const bundle::Manifest schedule;
   const int64_t layers, hidden, queryHeads, kvHeads, headDim;
   const bool shifted;
@@ -258,27 +282,27 @@ private:
   std::shared_ptr<std::byte> listMemory;
   IndexLists lists;
   RowStore keyStore, valueStore, contextStore, outputStore, ffnStore;
+  RowStore outsideStore;    ///< attention over the keys outside
+  RowStore outsideLseStore; ///< its log-sum-exps: floats of the query heads
   RowStore delta; ///< V new - V cached of one layer; 0 where not exact
   RowStore ends; ///< outputs of one layer in which rows end; those of such rows
                  ///< are never written, and what becomes of them is not read
-  std::shared_ptr<std::byte> lse;      ///< [rows x query heads] floats
-  std::shared_ptr<std::byte> gatherQ;  ///< [rows x attention width]
-  std::shared_ptr<std::byte> gatherO;  ///< likewise
-  std::shared_ptr<std::byte> scoringO; ///< likewise, of attention run for its
-                                       ///< log-sum-exp
-  std::shared_ptr<std::byte> scoringL; ///< 2 x lse: of another scale, and of
-                                       ///< one span
+  std::shared_ptr<std::byte> lse;       ///< [rows x query heads] floats
+  std::shared_ptr<std::byte> beforeLse; ///< likewise, of the keys before those
+                                        ///< inside, by kept rows
+  std::shared_ptr<std::byte> gatherQ;   ///< [rows x attention width]
+  std::shared_ptr<std::byte> gatherO;   ///< likewise
+  std::shared_ptr<std::byte> scoringO;  ///< likewise, of attention run for its
+                                        ///< log-sum-exp
+  std::shared_ptr<std::byte> scoringL;  ///< 2 x lse: of another scale, and of
+                                        ///< one span
   std::shared_ptr<std::byte> moved; ///< [rows x widest kept row]: on their way
                                     ///< to other places
   mutable std::vector<std::unique_ptr<int32_t[]>>
       viewed; ///< selections()'s memory
-  /// The pairs of the rows that were counted last, until lists or visible
-  /// positions change; -1 if none were.
-  struct KnownPairs {
-    int64_t pairs = -1;
-    std::vector<int32_t> places; ///< the rows; empty: all
-  };
-  std::vector<KnownPairs> knownPairs; ///< [layer][sequence][kernel]
+  /// [layer][sequence][kernel][place]: the pairs of the row at a place, until
+  /// lists or visible positions change; -1, or no places, if not yet counted.
+  std::vector<std::vector<int64_t>> knownPairs;
 
   // The step.
   PackedBatch batch;

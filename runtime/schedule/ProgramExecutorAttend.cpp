@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 
 using namespace heddle;
@@ -107,7 +108,8 @@ Status ProgramExecutor::storeKeysAndValues(int64_t layer,
       add(valued, values);
     int64_t written = exact.count(rows) + valued.count(rows);
     counted.cacheBytesWritten += written * bytes;
-    counted.cacheBytesRead += (2 * sequence.rows.n() - written) * bytes;
+    counted.cacheBytesRead +=
+        (2 * (cachedKeys(sequence) + rows) - written) * bytes;
   }
   if (Status status = memory->copy({tensors.key, tensors.keyStride, keys.from},
                                    tableOf(keyStore, layer, keys.to), width);
@@ -267,49 +269,80 @@ Result<int64_t> ProgramExecutor::pairsOf(int64_t layer, int64_t s,
   if (!listed && !listsOf[kernel].empty())
     return queryHeads * args.rows * args.lists[0].keep;
   // Without lists the pairs are those of any layer.
-  KnownPairs &known = knownPairs
+  std::vector<int64_t> &known = knownPairs
       [((listed ? layer : 0) * static_cast<int64_t>(sequences.size()) + s) *
            static_cast<int64_t>(schedule.kernels.size()) +
        static_cast<int64_t>(kernel)];
-  // Rows of a block are the same at all of its steps, lists lie on the device,
-  // and a window with gaps has many runs of keys.
-  std::span<const int32_t> places;
-  if (args.rows != args.n)
-    places = {args.place, static_cast<size_t>(args.rows)};
-  if (known.pairs >= 0 && std::ranges::equal(known.places, places))
-    return known.pairs;
-  if (!listed) {
-    known = {queryHeads * pairsOfRows(terms, args, 0, {}, {}),
-             {places.begin(), places.end()}};
-    return known.pairs;
-  }
-  std::vector<std::unique_ptr<int32_t[]>> memories(listsOf[kernel].size());
-  for (size_t c = 0; c < memories.size(); ++c) {
-    abi::IndexList &list = args.lists[c];
-    // Of a few rows, which ascend, only their groups are looked at.
-    const int64_t size = groupsOf[kernel][c];
-    const int64_t first = places.empty() ? 0 : places.front() / size;
-    const int64_t last =
-        places.empty() ? list.groups - 1 : places.back() / size;
-    Result<std::span<const int32_t>> read = runner->read(
-        schedule.selections[listsOf[kernel][c]], list, args.n,
-        queryHeads / list.headsPerList, {first, last - first + 1}, memories[c]);
-    if (!read)
-      return read.takeError();
-    list.indices = const_cast<int32_t *>(read->data());
-    list.rowBytes = list.keep * static_cast<int64_t>(sizeof(int32_t));
-  }
-  std::vector<int64_t> ofHead(static_cast<size_t>(queryHeads));
-  parallelFor(queryHeads, [&](int64_t head, int) {
-    std::vector<int32_t> merged(
-        static_cast<size_t>(mergedKeys(terms, args, groupsOf[kernel])));
-    ofHead[head] = pairsOfRows(terms, args, head, groupsOf[kernel], merged);
-  });
+  // Lists lie on the device and a window with gaps has many runs of keys, so
+  // what a row has is counted once: steps that compute a few rows, others each
+  // time, find them here.
+  known.resize(static_cast<size_t>(args.n), -1);
+  auto placeOf = [&](int64_t row) {
+    return args.rows == args.n ? row : args.place[row];
+  };
+  std::vector<int32_t> places; // of rows that are not yet counted
+  for (int64_t row = 0; row < args.rows; ++row)
+    if (known[placeOf(row)] < 0)
+      places.push_back(static_cast<int32_t>(placeOf(row)));
+  if (!places.empty())
+    if (Status status = countPlaces(kernel, args, places, known); !status)
+      return status.takeError();
   int64_t pairs = 0;
-  for (int64_t each : ofHead)
-    pairs += each;
-  known = {pairs, {places.begin(), places.end()}};
+  for (int64_t row = 0; row < args.rows; ++row)
+    pairs += known[placeOf(row)];
   return pairs;
+}
+
+/// Counts the pairs of the rows at `places`, which ascend; with lists, those of
+/// all rows of the groups between the first and the last of them.
+Status ProgramExecutor::countPlaces(size_t kernel, abi::AttentionArgs args,
+                                    std::vector<int32_t> places,
+                                    std::vector<int64_t> &known) {
+  const std::vector<bundle::Term> &terms = schedule.kernels[kernel].terms;
+  const std::vector<int64_t> &groups = groupsOf[kernel];
+  const bool listed = pairsDependOnLists(terms);
+  int64_t piece = 64;
+  std::vector<std::unique_ptr<int32_t[]>> memories(listed ? groups.size() : 0);
+  if (listed) {
+    // Whole groups, so that no two pieces merge the same lists.
+    piece = *std::ranges::max_element(groups);
+    const int64_t first = places.front() / piece * piece;
+    const int64_t end = std::min(args.n, (places.back() / piece + 1) * piece);
+    places.resize(static_cast<size_t>(end - first));
+    std::iota(places.begin(), places.end(), static_cast<int32_t>(first));
+    for (size_t c = 0; c < memories.size(); ++c) {
+      abi::IndexList &list = args.lists[c];
+      const int64_t group = first / groups[c], last = (end - 1) / groups[c];
+      Result<std::span<const int32_t>> read =
+          runner->read(schedule.selections[listsOf[kernel][c]], list, args.n,
+                       queryHeads / list.headsPerList,
+                       {group, last - group + 1}, memories[c]);
+      if (!read)
+        return read.takeError();
+      list.indices = const_cast<int32_t *>(read->data());
+      list.rowBytes = list.keep * static_cast<int64_t>(sizeof(int32_t));
+    }
+  }
+  const auto rows = static_cast<int64_t>(places.size());
+  std::vector<int64_t> counts(places.size());
+  parallelFor((rows + piece - 1) / piece, [&](int64_t at, int) {
+    abi::AttentionArgs part = args;
+    part.place = places.data() + at * piece;
+    part.rows = std::min(piece, rows - at * piece);
+    const std::span<int64_t> ofRow = std::span(counts).subspan(
+        static_cast<size_t>(at * piece), static_cast<size_t>(part.rows));
+    if (listed) {
+      for (int64_t head = 0; head < queryHeads; ++head)
+        pairsOfRows(terms, part, head, groups, ofRow);
+      return;
+    }
+    pairsOfRows(terms, part, 0, {}, ofRow);
+    for (int64_t &pairs : ofRow)
+      pairs *= queryHeads;
+  });
+  for (int64_t row = 0; row < rows; ++row)
+    known[places[row]] = counts[row];
+  return Status::success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -580,7 +613,7 @@ Status ProgramExecutor::refresh(int64_t layer, std::span<const Launch> scored,
              program.source(reader, static_cast<int64_t>(selection)) == layer;
              ++reader)
           std::fill_n(knownPairs.begin() + (reader * all + s) * kernels,
-                      kernels, KnownPairs());
+                      kernels, std::vector<int64_t>());
         if (refreshedNow[s].empty())
           counted.scoredKeys += n;
         refreshedNow[s].push_back(static_cast<int64_t>(selection));
@@ -594,6 +627,23 @@ Status ProgramExecutor::refresh(int64_t layer, std::span<const Launch> scored,
 //===----------------------------------------------------------------------===//
 // The layer
 //===----------------------------------------------------------------------===//
+
+/// Attention of each row in one launch.
+Status ProgramExecutor::attendWhole(int64_t layer,
+                                    const AttentionTensors &tensors) {
+  if (Status status = scoreFirst(layer, tensors); !status)
+    return status;
+  if (Status status = planLaunches(layer, tensors); !status)
+    return status;
+  for (Launch &launch : launches)
+    if (Status status = runner->attend(launch.kernel, launch.blocks); !status)
+      return status;
+  if (Status status = combine(layer, tensors); !status)
+    return status;
+  if (Status status = clearDelta(); !status)
+    return status;
+  return refresh(layer, launches, /*first=*/false);
+}
 
 Status ProgramExecutor::attend(int64_t layer, const PackedBatch &given,
                                const AttentionTensors &tensors) {
@@ -609,28 +659,17 @@ Status ProgramExecutor::attend(int64_t layer, const PackedBatch &given,
   if (schedule.reuse.kv)
     if (Status status = storeKeysAndValues(layer, tensors); !status)
       return status;
-  if (Status status = scoreFirst(layer, tensors); !status)
+  if (Status status = keepsOutside() ? attendInParts(layer, tensors)
+                                     : attendWhole(layer, tensors);
+      !status)
     return status;
-  if (Status status = planLaunches(layer, tensors); !status)
-    return status;
-  for (const std::unique_ptr<Sequence> &sequence : sequences) {
-    counted.pairs += sequence->pairs;
-    if (sequence->pairs > 0)
-      counted.attendedKeys += sequence->rows.n();
-  }
-  for (Launch &launch : launches)
-    if (Status status = runner->attend(launch.kernel, launch.blocks); !status)
-      return status;
   for (const std::unique_ptr<Sequence> &sequence : sequences) {
     int64_t length = sequence->rows.shape().length;
     if (sequence->rows.inStep())
       counted.densePairs += queryHeads * length * length;
+    counted.pairs += sequence->pairs;
+    if (sequence->pairs > 0)
+      counted.attendedKeys += attendedKeys(*sequence);
   }
-  if (Status status = combine(layer, tensors); !status)
-    return status;
-  if (Status status = clearDelta(); !status)
-    return status;
-  if (Status status = refresh(layer, launches, /*first=*/false); !status)
-    return status;
   return mapping.cells > 0 ? mapLayer(layer, tensors) : Status::success();
 }

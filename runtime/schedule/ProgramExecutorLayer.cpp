@@ -380,6 +380,8 @@ void ProgramExecutor::traceLayer(int64_t layer) {
                       .valueRows = positionsOf(valueRows(layer, sequence)),
                       .ffnRows = positionsOf(ffnRows(layer, sequence)),
                       .refreshed = refreshedNow[s],
-                      .pairs = sequence.pairs});
+                      .pairs = sequence.pairs,
+                      .unreadKeys = sequence.rows.n() - sequence.rows.rows() -
+                                    cachedKeys(sequence)});
   }
 }

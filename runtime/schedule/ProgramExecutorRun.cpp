@@ -179,9 +179,10 @@ ProgramExecutor::runBytes(const std::vector<SequenceShape> &shapes) const {
   for (const Kept &each : keptStores())
     bytes +=
         RowStore::bytesFor(std::count(each.kept.begin(), each.kept.end(), true),
-                           places, each.width * size);
+                           places, each.rowBytes);
   int64_t lseRow = queryHeads * static_cast<int64_t>(sizeof(float));
   bytes += rows * (needsLse ? lseRow : 0);
+  bytes += rows * (keepsOutside() ? lseRow : 0);
   bytes += rows * (needsGather ? 2 * attentionWidth() * size : 0);
   bytes += rows * (needsScoring ? attentionWidth() * size + 2 * lseRow : 0);
   bytes += rows * (needsMoves ? widestRow() * size : 0);
@@ -193,30 +194,38 @@ ProgramExecutor::runBytes(const std::vector<SequenceShape> &shapes) const {
 /// What is kept of rows, by the stores in which it is.
 std::vector<ProgramExecutor::Kept> ProgramExecutor::keptStores() const {
   const std::vector<bool> inAll(static_cast<size_t>(layers), true);
+  const int64_t size = byteSize(dtype);
   std::vector<Kept> stores;
   auto add = [&](RowStore ProgramExecutor::*store, std::vector<bool> kept,
-                 int64_t width, const char *what) {
+                 int64_t rowBytes, const char *what) {
     if (std::count(kept.begin(), kept.end(), true) > 0)
-      stores.push_back({store, std::move(kept), width, what});
+      stores.push_back({store, std::move(kept), rowBytes, what});
   };
   if (schedule.reuse.kv) {
-    add(&ProgramExecutor::keyStore, inAll, kvWidth(), "cached keys");
-    add(&ProgramExecutor::valueStore, inAll, kvWidth(), "cached values");
+    add(&ProgramExecutor::keyStore, inAll, kvWidth() * size, "cached keys");
+    add(&ProgramExecutor::valueStore, inAll, kvWidth() * size, "cached values");
   }
   add(&ProgramExecutor::contextStore,
       layersThat([](const Reuse &reuse) { return reuse.keepsContext(); }),
-      attentionWidth(), "cached attention contexts");
+      attentionWidth() * size, "cached attention contexts");
   add(&ProgramExecutor::outputStore, layersThat([](const Reuse &reuse) {
     return reuse.attention == Reuse::Attention::Output;
   }),
-      hidden, "cached attention outputs");
+      hidden * size, "cached attention outputs");
   add(&ProgramExecutor::ffnStore,
-      layersThat([](const Reuse &reuse) { return reuse.ffn; }), hidden,
+      layersThat([](const Reuse &reuse) { return reuse.ffn; }), hidden * size,
       "cached FFN outputs");
+  if (keepsOutside()) {
+    add(&ProgramExecutor::outsideStore, inAll, attentionWidth() * size,
+        "cached attention over keys outside");
+    add(&ProgramExecutor::outsideLseStore, inAll,
+        queryHeads * static_cast<int64_t>(sizeof(float)),
+        "cached log-sum-exps of keys outside");
+  }
   // Of one layer at a time.
-  add(&ProgramExecutor::delta, {propagatesSomewhere()}, kvWidth(),
+  add(&ProgramExecutor::delta, {propagatesSomewhere()}, kvWidth() * size,
       "changes of values");
-  add(&ProgramExecutor::ends, {needsEnds}, hidden, "outputs of a layer");
+  add(&ProgramExecutor::ends, {needsEnds}, hidden * size, "outputs of a layer");
   return stores;
 }
 
@@ -224,7 +233,7 @@ std::vector<ProgramExecutor::Kept> ProgramExecutor::keptStores() const {
 int64_t ProgramExecutor::widestRow() const {
   int64_t widest = 0;
   for (const Kept &each : keptStores())
-    widest = std::max(widest, each.width);
+    widest = std::max(widest, each.rowBytes / byteSize(dtype));
   return widest;
 }
 
@@ -233,11 +242,12 @@ void ProgramExecutor::endRun() {
   sequences.clear();
   lists = IndexLists();
   listMemory.reset();
-  for (RowStore *store : {&keyStore, &valueStore, &contextStore, &outputStore,
-                          &ffnStore, &delta, &ends})
+  for (RowStore *store :
+       {&keyStore, &valueStore, &contextStore, &outputStore, &ffnStore,
+        &outsideStore, &outsideLseStore, &delta, &ends})
     *store = RowStore();
   for (std::shared_ptr<std::byte> *buffer :
-       {&lse, &gatherQ, &gatherO, &scoringO, &scoringL, &moved})
+       {&lse, &beforeLse, &gatherQ, &gatherO, &scoringO, &scoringL, &moved})
     buffer->reset();
 }
 
@@ -281,11 +291,12 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
       return status;
   lists = IndexLists::at(shape, listMemory.get());
 
-  int64_t size = byteSize(dtype), rows = starts.back();
+  const int64_t size = byteSize(dtype), rows = starts.back();
+  const int64_t lseRow = queryHeads * static_cast<int64_t>(sizeof(float));
   for (const Kept &each : keptStores()) {
     const int64_t bytes =
         RowStore::bytesFor(std::count(each.kept.begin(), each.kept.end(), true),
-                           places, each.width * size);
+                           places, each.rowBytes);
     std::shared_ptr<std::byte> kept;
     if (Status status = allocate(kept, bytes, each.what); !status)
       return status;
@@ -295,9 +306,8 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
       if (Status status = memory->clear(kept.get(), bytes); !status)
         return status;
     this->*each.store =
-        RowStore(places, each.width * size, std::move(kept), each.kept);
+        RowStore(places, each.rowBytes, std::move(kept), each.kept);
   }
-  int64_t lseRow = queryHeads * static_cast<int64_t>(sizeof(float));
   struct Scratch {
     std::shared_ptr<std::byte> &buffer;
     bool needed;
@@ -305,6 +315,7 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
   };
   for (const Scratch &each : std::initializer_list<Scratch>{
            {lse, needsLse, lseRow},
+           {beforeLse, keepsOutside(), lseRow},
            {gatherQ, needsGather, attentionWidth() * size},
            {gatherO, needsGather, attentionWidth() * size},
            {scoringO, needsScoring, attentionWidth() * size},
@@ -396,7 +407,7 @@ Status ProgramExecutor::beginSequence(int64_t s, const SequenceState &state) {
     size_t kernels = schedule.kernels.size();
     for (int64_t layer = 0; layer < layers; ++layer)
       std::fill_n(knownPairs.begin() + (layer * sequences.size() + s) * kernels,
-                  kernels, KnownPairs());
+                  kernels, std::vector<int64_t>());
   }
   sequence.phases = program.phasesAt(state.place);
   if (Status status = checkRefreshes(s); !status)

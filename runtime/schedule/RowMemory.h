@@ -49,6 +49,23 @@ struct RowComparison {
   bool writes = false;
 };
 
+/// Attention over the keys of two sets that share none, of what it is over each
+/// (abi::MergeArgs). Row i of `now` has for head h the log-sum-exp
+/// lse[lseAt[i] + h * lseStride[i]]; row i of `kept` has keptLse[kept.index[i]
+/// * heads + h]: null, nothing is kept of it yet. The result goes to `output`,
+/// or to `kept` where that has none; its log-sum-exps go to newLse, by the rows
+/// of `kept`, unless that is null. keptLse and newLse are apart.
+struct RowMerge {
+  RowTable now;
+  const float *lse = nullptr;
+  std::span<const int64_t> lseAt;
+  std::span<const int32_t> lseStride;
+  RowTable kept;
+  const float *keptLse = nullptr;
+  float *newLse = nullptr;
+  RowTable output; ///< base null: none; may be `now`'s rows
+};
+
 /// Rows have elements of one type, which the memory was made for. Calls are
 /// made by one thread and may return before their work is done; work is done in
 /// the order of the calls. Indices are read before a call returns.
@@ -92,6 +109,10 @@ public:
   virtual Status compare(const RowComparison &rows, int64_t width,
                          int64_t first) = 0;
 
+  /// Merges rows of `heads` heads of `headDim` elements.
+  virtual Status merge(const RowMerge &rows, int64_t heads,
+                       int64_t headDim) = 0;
+
   /// The first `count` similarities; waits for the work that computes them. To
   /// be used before the next call.
   virtual Result<std::span<const float>> similarities(int64_t count) = 0;
@@ -114,6 +135,7 @@ public:
   Status fetch(const RowTable &rows, int64_t width, void *host) override;
   Status compare(const RowComparison &rows, int64_t width,
                  int64_t first) override;
+  Status merge(const RowMerge &rows, int64_t heads, int64_t headDim) override;
   Result<std::span<const float>> similarities(int64_t count) override;
 
 private:

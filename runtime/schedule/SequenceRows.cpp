@@ -43,6 +43,7 @@ void SequenceRows::beginRun(const SequenceShape &shape) {
   visible.clear();
   activeRows.clear();
   committed.clear();
+  keepsOutside = false;
   from.clear();
   to.clear();
   written.clear();
@@ -79,7 +80,41 @@ Status SequenceRows::beginStep(const SequenceState &state) {
         state.committedAt[position] >= at.step - 1)
       committed.push_back(static_cast<int32_t>(row));
   }
-  return checkWritten();
+  if (Status status = checkWritten(); !status)
+    return status;
+  return manifest.reuse.attention == bundle::Reuse::Attention::Outside
+             ? findInside()
+             : Status::success();
+}
+
+/// Which keys attention is kept without, at a step that keeps it.
+Status SequenceRows::findInside() {
+  keysInside.fresh = bundle::includes(manifest.reuse.cadence, at);
+  if (!keysInside.fresh) {
+    if (keepsOutside && !changed)
+      return Status::success();
+    return Error(
+        std::string("attention over the keys outside of a set is not kept ") +
+        (keepsOutside ? "of the visible positions, which have changed"
+                      : "at any step before") +
+        "; let the cadence that it is kept on have this step");
+  }
+  keepsOutside = whole();
+  if (!keepsOutside)
+    return Error("attention over the keys outside of a set is to be kept of "
+                 "all " +
+                 std::to_string(n()) + " visible rows, but the pass computes " +
+                 std::to_string(rows()) +
+                 " of them, or not exactly; recompute all on its cadence");
+  Result<std::span<const int32_t>> set = positionSets.at(manifest.reuse.inside);
+  if (!set)
+    return set.takeError().withContext("the keys inside");
+  const std::vector<int32_t> places = placesOf(*set);
+  keysInside.begin = places.empty() ? 0 : places.front();
+  keysInside.end = places.empty() ? 0 : places.back() + 1;
+  if (keysInside.end - keysInside.begin != std::ssize(places))
+    return Error("the keys inside do not follow each other");
+  return Status::success();
 }
 
 /// Fills in `visible`.

@@ -114,6 +114,15 @@ public:
   /// before: where Salient begins.
   const std::vector<int32_t> &justCommitted() const { return committed; }
 
+
+  /// Reuse::Attention::Outside: the places [begin, end) of the keys inside, as
+  /// of the latest step that keeps attention over the others.
+  struct Inside {
+    int64_t begin = 0, end = 0;
+    bool fresh = false; ///< this is such a step
+  };
+  const Inside &inside() const { return keysInside; }
+
   /// Whether the step's commit rule admits a position (CommitRule::within).
   bool inCommitSet(int64_t position) const {
     return within < 0 || positionSets.holds(within, position);
@@ -131,6 +140,7 @@ private:
                             std::vector<int32_t> &among);
   Status followRows();
   std::vector<uint8_t> inAllLayers() const;
+  Status findInside();
   Status checkWritten() const;
   std::vector<int32_t> placesOf(std::span<const int32_t> of) const;
   std::vector<int32_t> activeRowsAt(std::span<const int32_t> of) const;
@@ -152,6 +162,8 @@ private:
   std::vector<int32_t> visible;
   std::vector<int32_t> activeRows;
   std::vector<int32_t> committed;
+  Inside keysInside;
+  bool keepsOutside = false;   ///< attention of every visible row
   std::vector<int32_t> before; ///< what was visible at the step before
   std::vector<int32_t> from, to;
   std::vector<uint8_t> written; ///< [n]: computed since it became visible, and

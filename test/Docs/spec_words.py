@@ -145,7 +145,7 @@ class Language:
     @staticmethod
     def example(form):
         """The form with numbers and values."""
-        form = re.sub(r"(?<=\bon )%\w+|(?<=and )%\w+|(?<=until\()%\w+|(?<=since = )%\w+", "%c", form)
+        form = re.sub(r"(?<=\bon )%\w+|(?<=\bon = )%\w+|(?<=and )%\w+|(?<=until\()%\w+|(?<=since = )%\w+", "%c", form)
         form = re.sub(r"(?<=pairs\()%\w+", "%w", form)
         if form.startswith("scores"):
             return form + " { yield %logit }"

@@ -37,6 +37,21 @@ Work heddle::explain::operator*(const Work &work, int64_t times) {
   return result;
 }
 
+Cost &Cost::operator+=(const Cost &other) {
+  work += other.work;
+  for (std::size_t part = 0; part < partCount; ++part)
+    bytes[part] += other.bytes[part];
+  return *this;
+}
+
+Cost heddle::explain::operator*(const Cost &cost, int64_t times) {
+  Cost result = cost;
+  result.work = cost.work * times;
+  for (double &part : result.bytes)
+    part *= wide(times);
+  return result;
+}
+
 double heddle::explain::sumOf(const PartBytes &bytes) {
   return std::accumulate(bytes.begin(), bytes.end(), 0.0);
 }
@@ -121,6 +136,7 @@ double heddle::explain::bytesOf(const ModelShape &shape, const LayerStep &step,
   case Part::Attention:
     if (work.pairs > 0)
       elements = 2 * (wide(step.attended) * query + wide(step.visible) * kv);
+    elements += wide(step.merged) * query;
     break;
   case Part::Scoring:
     elements = wide(step.scored) * (query + kv);
@@ -137,6 +153,13 @@ double heddle::explain::bytesOf(const ModelShape &shape, const LayerStep &step,
     break;
   }
   return elements * wide(shape.elementBytes);
+}
+
+Cost heddle::explain::costOf(const ModelShape &shape, const LayerStep &step) {
+  Cost cost{.work = step.work};
+  for (Part part : allParts)
+    cost.bytes[static_cast<std::size_t>(part)] = bytesOf(shape, step, part);
+  return cost;
 }
 
 double heddle::explain::elementwiseBytesOf(const ModelShape &shape,

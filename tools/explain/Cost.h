@@ -70,6 +70,16 @@ using PartBytes = std::array<double, partCount>;
 /// Of all parts.
 double sumOf(const PartBytes &bytes);
 
+/// What a layer, a step or a run computes, and the bytes that it moves.
+struct Cost {
+  Work work;
+  PartBytes bytes{};
+
+  Cost &operator+=(const Cost &other);
+};
+
+Cost operator*(const Cost &cost, int64_t times);
+
 /// "QKV", "attention", "scoring", "attention output", "FFN", "LM head".
 const char *nameOf(Part part);
 /// The same as keys of JSON: "qkv", "attention", "scoring", "output", "ffn",
@@ -100,6 +110,7 @@ struct LayerStep {
   int64_t visible = 0;  ///< keys of a query row if all pairs were kept
   int64_t scored = 0;   ///< keys that selections are scored over
   int64_t attended = 0; ///< query rows of attention
+  int64_t merged = 0;   ///< of these, those of which a part is kept or read
   /// What keeps pairs, and for how many rows a list of keys is.
   enum class Pattern { Dense, Band, Columns, Blocks };
   Pattern pattern = Pattern::Dense;
@@ -115,7 +126,10 @@ struct LayerStep {
 /// `logitRows` alone.
 double bytesOf(const ModelShape &shape, const LayerStep &step, Part part);
 
-/// The same of what stands between the products: norms, residual sums,
+/// Of all parts.
+Cost costOf(const ModelShape &shape, const LayerStep &step);
+
+/// Bytes of what stands between the products: norms, residual sums,
 /// rotations, activations.
 double elementwiseBytesOf(const ModelShape &shape, const LayerStep &step);
 

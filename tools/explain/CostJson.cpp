@@ -27,11 +27,10 @@ ordered_json heddle::explain::workJson(const ModelShape &shape,
 }
 
 ordered_json heddle::explain::partsJson(const ModelShape &shape,
-                                        const Work &work,
-                                        const PartBytes &bytes) {
+                                        const Cost &cost) {
   ordered_json json;
   for (Part part : allParts)
-    json[keyOf(part)] = {{"operations", operationsOf(shape, work, part)},
-                         {"bytes", bytes[static_cast<size_t>(part)]}};
+    json[keyOf(part)] = {{"operations", operationsOf(shape, cost.work, part)},
+                         {"bytes", cost.bytes[static_cast<size_t>(part)]}};
   return json;
 }

@@ -18,8 +18,7 @@ namespace heddle::explain {
 nlohmann::ordered_json workJson(const ModelShape &shape, const Work &work);
 
 /// {"qkv": {"operations", "bytes"}, ...}.
-nlohmann::ordered_json partsJson(const ModelShape &shape, const Work &work,
-                                 const PartBytes &bytes);
+nlohmann::ordered_json partsJson(const ModelShape &shape, const Cost &cost);
 
 } // namespace heddle::explain
 

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Explain.h"
-#include "bundle/program/KeyCounter.h"
 #include "bundle/program/ManifestNames.h"
 #include "bundle/program/Program.h"
+#include "tools/explain/KeptPairs.h"
 
 #include <algorithm>
 #include <set>
@@ -31,67 +31,6 @@ std::string heddle::explain::runLengths(const std::vector<int64_t> &numbers) {
     i = end;
   }
   return text;
-}
-
-void heddle::explain::addListed(std::vector<ListedKeys> &lists,
-                                const Term &term, int64_t keys) {
-  auto list = std::ranges::find(lists, term.selection, &ListedKeys::selection);
-  if (list == lists.end())
-    list = lists.insert(list, {term.selection, keys, false, {}});
-  if (term.within.empty())
-    list->whole = true;
-  else
-    list->bounds.push_back(boundOf(term));
-}
-
-int64_t heddle::explain::pairsOf(const Kernel &kernel, const Manifest &manifest,
-                                 int64_t length, bool &exact) {
-  if (kernel.terms.empty())
-    return length * length;
-  const int64_t sinks = sinkBound(kernel.terms, length);
-  std::vector<ListedKeys> lists;
-  bool banded = false;
-  for (const Term &term : kernel.terms) {
-    banded |= !readsList(term) || !term.within.empty();
-    if (readsList(term)) {
-      const Selection &selection =
-          manifest.selections[static_cast<size_t>(term.selection)];
-      if (term.kind == Term::Kind::Blocks) {
-        // Blocks at a span's end are shorter, and spans round apart. A number
-        // is kept of each, and filtered spans choose among all blocks.
-        using Isolation = Selection::Isolation;
-        const int64_t kept = selection.kept((length - 1) / selection.group + 1);
-        const bool apart = selection.isolation != Isolation::None;
-        const bool twice = selection.isolation == Isolation::Filtered ||
-                           (apart && selection.count > 0);
-        addListed(lists, term,
-                  (twice ? 2 * kept : kept + apart) * selection.group);
-        exact = false;
-      } else {
-        addListed(lists, term, selection.kept(length));
-      }
-    }
-  }
-  if (lists.size() > 1 || (!lists.empty() && banded))
-    exact = false;
-  auto counter = [&](std::span<const Term> terms) {
-    return KeyCounter(terms, sinks, length);
-  };
-  KeyCounter own = counter(kernel.terms);
-  std::vector<KeyCounter> bounds;
-  for (const ListedKeys &list : lists)
-    bounds.push_back(counter(list.bounds));
-  int64_t pairs = 0;
-  for (int64_t row = 0; row < length; ++row) {
-    int64_t kept = own.keysOf(row);
-    for (size_t i = 0; i < lists.size(); ++i)
-      kept += lists[i].ofRow(bounds[i], row);
-    kept = std::min(length, kept);
-    if (!banded)
-      return length * kept;
-    pairs += kept;
-  }
-  return pairs;
 }
 
 namespace {
@@ -147,7 +86,10 @@ explainRule(const Manifest &manifest, const Rule &rule,
     PhaseExplanation &here = phases[i];
     here.kernel = kernel.name;
     here.pattern = words(kernel.terms, manifest);
-    here.pairs = pairsOf(kernel, manifest, run.length, here.pairsExact);
+    const Kept kept = keptPairs(kernel, manifest,
+                                {.length = run.length, .prompt = run.prompt});
+    here.pairs = kept.pairs;
+    here.pairsExact = kept.exact;
     here.refreshesFirst = phase.scoring >= 0;
     for (const Phase::Refresh &refresh : phase.refreshes)
       here.refreshes.push_back(
@@ -372,9 +314,14 @@ Result<Explanation> heddle::explain::explainRun(const Manifest &manifest,
     shape.hidden = shape.attentionWidth();
   if (shape.ffnWidth == 0)
     shape.ffnWidth = 3 * shape.hidden;
+  // How often a step revokes what it planned to keep, the run decides; one
+  // token more than before it always leaves (docs/Spec/Commit.md, "Revoking").
   if (run.tokensPerStep == 0)
-    run.tokensPerStep = std::max(1.0, static_cast<double>(run.response()) /
-                                          static_cast<double>(run.steps));
+    run.tokensPerStep =
+        anyCommit(manifest, &CommitRule::revokes)
+            ? 1
+            : std::max(1.0, static_cast<double>(run.response()) /
+                                static_cast<double>(run.steps));
   Result<std::vector<size_t>> rules = rulesOfLayers(manifest, shape.layers);
   if (!rules)
     return rules.takeError();
@@ -406,8 +353,8 @@ Result<Explanation> heddle::explain::explainRun(const Manifest &manifest,
                    !anyCommit(manifest, &CommitRule::stopAtEos);
   result.exact = result.cost.certainty == Certainty::Exact;
   const RunCost &cost = result.cost;
-  const double dense = amountOf(cost.dense, Part::Attention);
-  result.share = amountOf(cost.work, Part::Attention) / dense;
-  result.scoreShare = amountOf(cost.work, Part::Scoring) / dense;
+  const double dense = amountOf(cost.dense.work, Part::Attention);
+  result.share = amountOf(cost.run.work, Part::Attention) / dense;
+  result.scoreShare = amountOf(cost.run.work, Part::Scoring) / dense;
   return result;
 }

@@ -9,7 +9,6 @@
 #define HEDDLE_TOOLS_EXPLAIN_EXPLAIN_H
 
 #include "bundle/Result.h"
-#include "bundle/program/KeyCounter.h"
 #include "bundle/program/Manifest.h"
 #include "tools/explain/Cost.h"
 #include "tools/explain/Machine.h"
@@ -164,29 +163,6 @@ std::string passText(const Manifest &manifest, const bundle::Pass &pass);
 
 /// Fills in what concerns rows, from the explanation's manifest and request.
 void explainRows(Explanation &explanation);
-
-/// The list of a selection that a kernel's terms read.
-struct ListedKeys {
-  int64_t selection;
-  int64_t keys;                     ///< of a row, at most
-  bool whole = false;               ///< rows keep all of them
-  std::vector<bundle::Term> bounds; ///< else those within one of these
-  bool operator==(const ListedKeys &) const = default;
-
-  /// Keys of the row at a position; `bound` counts those of `bounds`.
-  int64_t ofRow(bundle::KeyCounter &bound, int64_t query) const {
-    return whole ? keys : std::min(keys, bound.keysOf(query));
-  }
-};
-
-/// Adds a term that reads a list of so many keys.
-void addListed(std::vector<ListedKeys> &lists, const bundle::Term &term,
-               int64_t keys);
-
-/// Pairs (query, key) that an attention kernel keeps of length^2; `exact` is
-/// cleared when that depends on which columns are chosen.
-int64_t pairsOf(const Kernel &kernel, const Manifest &manifest, int64_t length,
-                bool &exact);
 
 } // namespace heddle::explain
 

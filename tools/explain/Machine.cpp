@@ -187,9 +187,10 @@ Seconds heddle::explain::secondsOfLayer(const Machine &machine,
                                    step.scoreGroup) +
                         4 * wide(shape.headDim) * wide(step.work.lsePairs) /
                             machine.others.dense;
-  seconds.between = elementwiseBytesOf(shape, step) / machine.memory +
-                    launchesPerLayer * machine.launch +
-                    (step.compares ? machine.wait : 0);
+  seconds.between =
+      elementwiseBytesOf(shape, step) / machine.memory +
+      (launchesPerLayer + (step.merged > 0 ? 1 : 0)) * machine.launch +
+      (step.compares ? machine.wait : 0);
   return seconds;
 }
 

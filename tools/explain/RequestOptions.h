@@ -85,9 +85,11 @@ inline constexpr std::array requestOptions = {
     RequestOption{"salient-share", &RequestOptions::salientShare,
                   "The share of the rows that layers find to have changed "
                   "(default: 1, the most)"},
-    RequestOption{"tokens-per-step", &RequestOptions::tokensPerStep,
-                  "Tokens committed a step where confidence decides (default: "
-                  "gen-length over steps)"},
+    RequestOption{
+        "tokens-per-step", &RequestOptions::tokensPerStep,
+        "Tokens committed a step where confidence decides, less those "
+        "revoked (default: gen-length over steps; 1, the fewest, "
+        "where a commit revokes)"},
     RequestOption{"seed", &RequestOptions::seed,
                   "The seed of an order of commits that is drawn (default: 0)"},
     RequestOption{"follow", &RequestOptions::follow,

@@ -66,8 +66,11 @@ void heddle::explain::explainRows(Explanation &explanation) {
       row += 2 * shape.kvHeads * head;
     if (reuse.attention == Reuse::Attention::Output)
       row += hidden;
-    else if (reuse.keepsContext())
+    else if (reuse.attention != Reuse::Attention::None)
       row += shape.heads * head;
+    if (reuse.attention == Reuse::Attention::Outside)
+      row += shape.heads *
+             static_cast<int64_t>(sizeof(float)); // log-sum-exps
     if (reuse.ffn)
       row += hidden;
     widest = std::max(widest, row);

@@ -7,13 +7,13 @@
 
 #include "tools/explain/RunCost.h"
 
-#include "bundle/program/KeyCounter.h"
 #include "bundle/program/Program.h"
 #include "runtime/cache/IndexLists.h"
 #include "runtime/denoise/CommitRule.h"
 #include "runtime/sample/Sampler.h"
 #include "runtime/sample/Timesteps.h"
 #include "tools/explain/Explain.h"
+#include "tools/explain/KeptPairs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -28,12 +28,6 @@ using namespace heddle::bundle;
 using namespace heddle::explain;
 
 namespace {
-
-/// Keys that a kernel keeps of all query rows of a step.
-struct Kept {
-  int64_t pairs = 0;
-  bool exact = true; ///< else the most
-};
 
 /// Adds up a run's steps.
 class Counter {
@@ -59,6 +53,7 @@ public:
   RunCost take() { return std::move(cost); }
 
 private:
+  /// Of all sequences.
   struct LayerRows {
     int64_t exact = 0;
     int64_t salient = 0;
@@ -89,11 +84,6 @@ private:
                    const LayerRows &before) const;
   Kept keptBy(size_t kernel, const SimulatedStep &step,
               std::span<const int32_t> of, int64_t rows);
-  Kept keptInBand(const Kernel &kernel, const SimulatedStep &step,
-                  std::span<const int32_t> of,
-                  std::span<const ListedKeys> lists) const;
-  int64_t listedKeys(const Selection &selection, const SimulatedStep &step,
-                     bool &exact) const;
   LayerStep layerStep(const SimulatedStep &step, size_t rule, int64_t layer,
                       const LayerRows &rows);
   void addScoring(const Phase &phase, const SimulatedStep &step,
@@ -108,13 +98,12 @@ private:
   std::vector<std::vector<bool>> due;      ///< [selection][step - 1]
   /// What a kernel kept of the rows that were counted last: steps in turn have
   /// the same rows, and a window with gaps has many runs of keys.
-  struct Band {
+  struct Counted {
     std::vector<int32_t> visible, rows;
-    std::vector<ListedKeys> lists;
     Kept kept{};
   };
   /// By kernel, and by the number of rows, which differs from layer to layer.
-  std::map<std::pair<size_t, size_t>, Band> bands;
+  std::map<std::pair<size_t, size_t>, Counted> counted;
   std::map<std::vector<int64_t>, size_t> kinds;
   RunCost cost;
 };
@@ -131,111 +120,66 @@ Counter::LayerRows Counter::rowsOf(const SimulatedStep &step, int64_t layer,
                                    const LayerRows &before) const {
   const SimulatedLayer &here = step.layer(layer);
   const Pass &pass = *here.pass;
-  const int64_t ended = before.ended + before.ending;
-  // What was chosen from before is chosen from again.
-  const int64_t all = std::max<int64_t>(0, std::ssize(here.rows) - ended);
+  // Of one sequence. What was chosen from before is chosen from again.
+  const int64_t ended = (before.ended + before.ending) / step.sequences;
+  const int64_t own = std::max<int64_t>(0, std::ssize(here.rows) - ended);
   const int64_t among = std::max<int64_t>(0, here.among - ended);
-  LayerRows rows{all, all, ended, 0};
+  const int64_t all = step.sequences * own;
+  LayerRows rows{all, all, step.sequences * ended, 0};
   if (compares(step, layer)) {
     const RunLog *log = request.run.follow.get();
     auto at = static_cast<size_t>(step.place.step - 1);
     if (log && static_cast<size_t>(layer) < log->salient[at].size())
       rows.salient = log->salient[at][static_cast<size_t>(layer)];
     else
-      rows.salient = std::llround(request.salientShare *
-                                  static_cast<double>(pass.comparesContexts()
-                                                          ? std::ssize(here.in)
-                                                          : all));
+      rows.salient = std::llround(
+          request.salientShare *
+          static_cast<double>(step.sequences * (pass.comparesContexts()
+                                                    ? std::ssize(here.in)
+                                                    : own)));
   }
   if (pass.exact == Pass::Exact::Salient)
-    rows.exact = std::min<int64_t>(all, layer == 0 ? step.justCommitted
-                                                   : before.salient);
+    rows.exact = std::min<int64_t>(
+        all, layer == 0 ? step.sequences * step.justCommitted : before.salient);
   if (pass.exact == Pass::Exact::LeastSimilar && layer > 0) {
     auto kept = static_cast<int64_t>(static_cast<__int128>(pass.keep.num) *
                                      among / pass.keep.den);
-    rows.exact = all - among + std::min<int64_t>(kept, among);
+    rows.exact =
+        step.sequences * (own - among + std::min<int64_t>(kept, among));
     if (!reuseOf(manifest, layer, shape.layers).carries())
       rows.ending = all - rows.exact;
   }
   return rows;
 }
 
-/// Keys of one row's list, at most.
-int64_t Counter::listedKeys(const Selection &selection,
-                            const SimulatedStep &step, bool &exact) const {
-  const auto n = static_cast<int64_t>(step.visible.size());
-  if (selection.kind == Selection::Kind::Columns)
-    return selection.kept(n);
-  int64_t prompt = std::lower_bound(step.visible.begin(), step.visible.end(),
-                                    request.run.prompt) -
-                   step.visible.begin();
-  rt::BlockSpans spans = rt::blockSpans(selection, n, prompt);
-  // A span's last block may be shorter, and chosen or not.
-  exact &= spans.split > 0 ? prompt % selection.group == 0 &&
-                                 (n - prompt) % selection.group == 0
-                           : n % selection.group == 0;
-  exact &= selection.isolation != Selection::Isolation::Filtered;
-  return std::min(n, spans.keep * selection.group);
-}
-
-/// Windows and sinks go by the position; keys of lists may lie among them.
-Kept Counter::keptInBand(const Kernel &kernel, const SimulatedStep &step,
-                         std::span<const int32_t> of,
-                         std::span<const ListedKeys> lists) const {
-  const auto n = static_cast<int64_t>(step.visible.size());
-  const int64_t length = request.run.length;
-  auto counter = [&](std::span<const Term> terms) {
-    return KeyCounter(terms, sinkBound(kernel.terms, length), length,
-                      n < length ? step.visible : std::span<const int32_t>());
-  };
-  KeyCounter own = counter(kernel.terms);
-  std::vector<KeyCounter> bounds;
-  for (const ListedKeys &list : lists)
-    bounds.push_back(counter(list.bounds));
-  Kept kept{0, lists.empty()};
-  for (int32_t row : of) {
-    int64_t pairs = own.keysOf(row);
-    for (size_t i = 0; i < lists.size(); ++i)
-      pairs += lists[i].ofRow(bounds[i], row);
-    kept.pairs += std::min(n, pairs);
-  }
-  return kept;
-}
-
-/// Of one head, for `rows` of the rows `of` some positions.
+/// Of one head, for `rows` of the rows `of` some positions in all sequences.
 Kept Counter::keptBy(size_t index, const SimulatedStep &step,
                      std::span<const int32_t> of, int64_t rows) {
-  const Kernel &kernel = manifest.kernels[index];
   const auto n = static_cast<int64_t>(step.visible.size());
+  const auto own = std::ssize(of);
+  const Kernel &kernel = manifest.kernels[index];
   if (kernel.terms.empty())
-    return {rows * n, true};
-  bool exact = true;
-  std::vector<ListedKeys> lists;
-  bool banded = false;
-  int64_t listed = 0;
-  for (const Term &term : kernel.terms) {
-    banded |= !readsList(term) || !term.within.empty();
-    if (!readsList(term))
-      continue;
-    const int64_t keys = listedKeys(
-        manifest.selections[static_cast<size_t>(term.selection)], step, exact);
-    addListed(lists, term, keys);
-    listed += keys;
-  }
-  if (!banded)
-    return {rows * std::min(n, listed), exact && lists.size() == 1};
-  Band &last = bands[{index, of.size()}];
-  if (last.lists != lists || !std::ranges::equal(last.rows, of) ||
+    return {rows * step.keys};
+  Counted &last = counted[{index, of.size()}];
+  if (!std::ranges::equal(last.rows, of) ||
       !std::ranges::equal(last.visible, step.visible))
     last = {{step.visible.begin(), step.visible.end()},
             {of.begin(), of.end()},
-            lists,
-            keptInBand(kernel, step, of, lists)};
+            keptPairs(kernel, manifest,
+                      {.length = request.run.length,
+                       .prompt = request.run.prompt,
+                       .visible = step.visible,
+                       .rows = of})};
   Kept kept = last.kept;
-  // Which rows these are, the run decides: each as the widest one at most.
-  if (rows < std::ssize(of)) {
-    kept.exact = false;
-    kept.pairs = std::min(kept.pairs, rows * n);
+  if (kept.even) {
+    kept.pairs = kept.pairs / own * rows;
+  } else {
+    kept.pairs *= step.sequences;
+    // Which rows these are, the run decides: each as the widest one at most.
+    if (rows < step.sequences * own) {
+      kept.exact = false;
+      kept.pairs = std::min(kept.pairs, rows * n);
+    }
   }
   return kept;
 }
@@ -243,7 +187,7 @@ Kept Counter::keptBy(size_t index, const SimulatedStep &step,
 void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
                          LayerStep &layer) const {
   const auto n = static_cast<int64_t>(step.visible.size());
-  const auto active = static_cast<int64_t>(step.active.size());
+  const int64_t active = step.sequences * std::ssize(step.active);
   bool any = false;
   for (const Phase::Refresh &refresh : phase.refreshes) {
     if (!refreshes(refresh.selection, step.place))
@@ -251,10 +195,10 @@ void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
     const Selection &selection =
         manifest.selections[static_cast<size_t>(refresh.selection)];
     any = true;
-    layer.scored = n;
+    layer.scored = step.sequences * n;
     layer.scoreGroup = selection.group;
     layer.scoresBlocks = selection.kind == Selection::Kind::Blocks;
-    layer.work.scorePairs += shape.heads * n * n;
+    layer.work.scorePairs += step.sequences * shape.heads * n * n;
     const int64_t prompt =
         std::lower_bound(step.visible.begin(), step.visible.end(),
                          request.run.prompt) -
@@ -274,24 +218,29 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
                              int64_t layer, const LayerRows &rows) {
   const Reuse &reuse = reuseOf(manifest, layer, shape.layers);
   const SimulatedLayer &here = step.layer(layer);
-  const int64_t in = std::ssize(here.in) - rows.ended;
-  const int64_t out =
-      std::max<int64_t>(0, std::ssize(here.out) - rows.ended - rows.ending);
+  const int64_t active = step.sequences * std::ssize(step.active);
+  const int64_t in = step.sequences * std::ssize(here.in) - rows.ended;
+  const int64_t out = std::max<int64_t>(
+      0, step.sequences * std::ssize(here.out) - rows.ended - rows.ending);
   const Phase &phase = manifest.rules[rule].phases[phaseOf(rule, step.place)];
   const auto kernel = static_cast<size_t>(phase.attention);
   LayerStep result;
   result.rows = out;
-  result.visible = static_cast<int64_t>(step.visible.size());
+  result.visible = step.sequences * step.keys;
   result.compares =
       compares(step, layer) || (here.pass->comparesValues() && layer);
   bool propagates = reuse.attention == Reuse::Attention::Propagated &&
-                    rows.exact > 0 && rows.exact < std::ssize(step.active);
+                    rows.exact > 0 && rows.exact < active;
+  // Of both sequences that a step of guidance has, one may have no such row.
+  if (propagates && step.sequences > 1 && here.pass->comparesContexts())
+    cost.certainty = std::max(cost.certainty, Certainty::AtMost);
   Work &work = result.work;
   work.queryRows = propagates ? in : rows.exact;
   work.keyRows = rows.exact;
   work.valueRows =
       here.pass->comparesValues()
-          ? std::max<int64_t>(0, std::ssize(here.rows) - rows.ended)
+          ? std::max<int64_t>(0, step.sequences * std::ssize(here.rows) -
+                                     rows.ended)
           : rows.exact;
   work.projectedRows =
       reuse.attention == Reuse::Attention::Output ? rows.exact : out;
@@ -299,6 +248,7 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
                  : here.pass->comparesContexts() ? rows.salient
                                                  : rows.exact;
   result.attended = work.queryRows;
+  result.merged = step.merges ? active : 0;
   if (result.attended > 0) {
     Kept kept =
         keptBy(kernel, step, propagates ? here.in : here.rows, result.attended);
@@ -307,7 +257,7 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
       cost.certainty = Certainty::AtMost;
   }
   result.whole =
-      result.attended == request.run.length &&
+      result.attended == step.sequences * request.run.length &&
       std::ranges::count_if(manifest.kernels[kernel].terms, readsList) <= 1;
   for (const Term &term : manifest.kernels[kernel].terms) {
     using Pattern = LayerStep::Pattern;
@@ -334,6 +284,9 @@ StepKind &Counter::kindOf(const SimulatedStep &step) {
     key.push_back(static_cast<int64_t>(phaseOf(rule, step.place)));
   for (size_t i = 0; i < manifest.selections.size(); ++i)
     key.push_back(refreshes(static_cast<int64_t>(i), step.place));
+  const bool merges = step.merges && step.keys < std::ssize(step.visible);
+  const bool keeps = step.merges && !merges;
+  key.push_back(merges ? 1 : keeps ? 2 : 0);
   auto [found, isNew] = kinds.emplace(std::move(key), cost.kinds.size());
   if (!isNew)
     return cost.kinds[found->second];
@@ -365,6 +318,10 @@ StepKind &Counter::kindOf(const SimulatedStep &step) {
     what += (i ? " and " : "") + patterns[i];
   for (size_t i = 0; i < refreshed.size(); ++i)
     what += (i ? " and " : "; refreshes ") + refreshed[i];
+  if (merges || keeps)
+    what += (merges ? " inside of " : "; keeps attention outside of ") +
+            toString(manifest, manifest.reuse.inside) +
+            (merges ? ", merged with what is kept" : "");
   StepKind &kind = cost.kinds.emplace_back();
   kind.what = std::move(what);
   return kind;
@@ -374,26 +331,22 @@ void Counter::add(const SimulatedStep &step) {
   const auto n = static_cast<int64_t>(step.visible.size());
   cost.visible = {std::min(cost.visible.first, n),
                   std::max(cost.visible.second, n)};
-  const Pass *before = nullptr;
+  const Pass *last = nullptr;
   for (const SimulatedLayer &layer : step.layers) {
-    if (manifest.passes.empty() || layer.pass == before)
+    if (manifest.passes.empty() || layer.pass == last)
       continue;
-    before = layer.pass;
+    last = layer.pass;
     auto &[least, most] =
-        cost.rowsOfPass[static_cast<size_t>(before - manifest.passes.data())];
+        cost.rowsOfPass[static_cast<size_t>(last - manifest.passes.data())];
     least = std::min<int64_t>(least, std::ssize(layer.rows));
     most = std::max<int64_t>(most, std::ssize(layer.rows));
   }
-  Work work;
+  Cost all;
   Seconds seconds;
-  PartBytes bytes{};
   auto addLayers = [&](const LayerStep &layer, int64_t times) {
-    work += layer.work * times;
+    all += explain::costOf(shape, layer) * times;
     seconds += secondsOfLayer(request.machine, shape, layer) *
                static_cast<double>(times);
-    for (Part part : allParts)
-      bytes[static_cast<size_t>(part)] +=
-          bytesOf(shape, layer, part) * static_cast<double>(times);
   };
   bool differ = step.layers.size() > 1 || !manifest.layeredReuses.empty();
   bool compared = false;
@@ -410,10 +363,11 @@ void Counter::add(const SimulatedStep &step) {
           1);
     }
   } else {
+    rows = rowsOf(step, 0, {});
     for (size_t rule = 0; rule < manifest.rules.size(); ++rule)
       if (int64_t layers =
               std::count(ruleOfLayer.begin(), ruleOfLayer.end(), rule))
-        addLayers(layerStep(step, rule, 0, rowsOf(step, 0, {})), layers);
+        addLayers(layerStep(step, rule, 0, rows), layers);
   }
   // Which rows go on is seen in the run, and so what it commits.
   if (rows.ended + rows.ending > 0 && !request.run.follow)
@@ -422,21 +376,20 @@ void Counter::add(const SimulatedStep &step) {
     cost.certainty =
         std::max(cost.certainty, request.salientShare < 1 ? Certainty::About
                                                           : Certainty::AtMost);
-  work.logitRows = step.logitRows;
-  seconds += secondsOfHead(request.machine, shape, step.logitRows);
+  const int64_t logitRows = step.sequences * step.logitRows;
   LayerStep head;
-  head.work.logitRows = step.logitRows;
-  bytes[static_cast<size_t>(Part::Head)] += bytesOf(shape, head, Part::Head);
-  for (size_t part = 0; part < partCount; ++part)
-    cost.partBytes[part] += bytes[part];
+  head.work.logitRows = logitRows;
+  all += explain::costOf(shape, head);
+  seconds += secondsOfHead(request.machine, shape, logitRows);
   StepKind &kind = kindOf(step);
   kind.steps.push_back(step.place.step);
-  kind.work += work;
+  kind.cost += all;
   kind.seconds += seconds;
-  cost.work += work;
+  cost.run += all;
   cost.seconds += seconds;
-  cost.ofStep.push_back(work);
+  cost.ofStep.push_back(all.work);
   cost.steps = step.place.step;
+  cost.sequences = std::max(cost.sequences, step.sequences);
 }
 
 /// Whether it can matter which tokens are committed, not only how many.
@@ -492,6 +445,7 @@ void addWholeSteps(const RunCostRequest &request, Counter &counter) {
                                        request.run.blockSteps()),
                  .layers = {&layer, 1},
                  .visible = all,
+                 .keys = std::ssize(all),
                  .active = all,
                  .logitRows = logitRows});
 }
@@ -542,25 +496,16 @@ RunCost heddle::explain::costOfDense(const RunCostRequest &request,
                 .ffnRows = rows};
   RunCost cost;
   for (int64_t each : denseLogitRows(request.run)) {
-    const int64_t logitRows = each * std::ssize(lengths);
     LayerStep head;
-    head.work.logitRows = logitRows;
-    cost.work += head.work;
-    cost.seconds += secondsOfHead(request.machine, shape, logitRows);
-    cost.partBytes[static_cast<size_t>(Part::Head)] +=
-        bytesOf(shape, head, Part::Head);
+    head.work.logitRows = each * std::ssize(lengths);
+    cost.run += explain::costOf(shape, head);
+    cost.seconds += secondsOfHead(request.machine, shape, head.work.logitRows);
     ++cost.steps;
   }
   const int64_t times = shape.layers * cost.steps;
-  cost.work += layer.work * times;
+  cost.run += explain::costOf(shape, layer) * times;
   cost.seconds += secondsOfLayer(request.machine, shape, layer) *
                   static_cast<double>(times);
-  for (Part part : allParts) {
-    auto index = static_cast<size_t>(part);
-    if (part != Part::Head)
-      cost.partBytes[index] =
-          bytesOf(shape, layer, part) * static_cast<double>(times);
-  }
   return cost;
 }
 
@@ -570,8 +515,11 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
   if (!cost)
     return cost;
   if (!request.run.follow) {
-    bool byConfidence = anyCommit(manifest, rt::countsByConfidence) ||
-                        anyCommit(manifest, &CommitRule::stopAtEos);
+    // Where a step may revoke, how many tokens it keeps goes by confidence,
+    // too: one at least, or with one candidate none is revoked.
+    const bool byConfidence = anyCommit(manifest, rt::countsByConfidence) ||
+                              anyCommit(manifest, &CommitRule::revokes) ||
+                              anyCommit(manifest, &CommitRule::stopAtEos);
     if (byConfidence)
       cost->certainty = std::max(cost->certainty, request.run.tokensPerStep > 1
                                                       ? Certainty::About
@@ -580,14 +528,7 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
         request.run.drawn && anyCommit(manifest, [](const CommitRule &rule) {
           return rule.kind == CommitRule::Kind::Quota;
         });
-    // With one token a step there is none to revoke; with more, which are, the
-    // run decides, and blocks then take more steps.
-    const bool byRevoking = anyCommit(manifest, &CommitRule::revokes) &&
-                            anyCommit(manifest, [](const CommitRule &rule) {
-                              return !rt::countsByConfidence(rule) ||
-                                     rule.kind == CommitRule::Kind::Best;
-                            });
-    if (byDraws || byRevoking)
+    if (byDraws)
       cost->certainty = Certainty::About;
     if (dependsOnOrder(manifest))
       for (uint64_t seed : {2, 3}) {
@@ -600,11 +541,10 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
           cost->certainty = Certainty::About;
       }
   }
-  RunCost dense = costOfDense(request, {&request.run.length, 1});
-  cost->dense = dense.work;
-  cost->operations = operationsOf(request.shape, cost->work);
-  cost->denseOperations = operationsOf(request.shape, dense.work);
-  cost->densePartBytes = dense.partBytes;
+  const std::vector<int64_t> lengths(static_cast<size_t>(cost->sequences),
+                                     request.run.length);
+  RunCost dense = costOfDense(request, lengths);
+  cost->dense = dense.run;
   cost->denseSeconds = dense.seconds;
   return cost;
 }
@@ -626,9 +566,12 @@ const char *heddle::explain::boundText(Certainty certainty) {
                                          : "";
 }
 
-std::string heddle::explain::shareText(const ModelShape &shape,
-                                       const Amounts &run, const Amounts &dense,
-                                       Certainty certainty) {
+const char *heddle::explain::speedBoundText(Certainty certainty) {
+  return certainty == Certainty::AtMost ? "at least " : boundText(certainty);
+}
+
+std::string heddle::explain::shareText(const ModelShape &shape, const Cost &run,
+                                       const Cost &dense, Certainty certainty) {
   auto share = [&](Part part) {
     return percent(amountOf(run.work, part), amountOf(dense.work, part));
   };

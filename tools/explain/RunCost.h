@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Simulates a run of one sequence and adds up what its steps compute. All is
+// Simulates a run of one prompt and adds up what its steps compute. All is
 // exact where the schedule decides it. Where the run does, the numbers are
 //   at most what a run computes, if rows are chosen by what layers find
 //           (RunCostRequest::salientShare 1), lists overlap windows, blocks are
@@ -43,7 +43,7 @@ struct RunCostRequest {
 struct StepKind {
   std::string what; ///< "computes block; dense; refreshes cols"
   std::vector<int64_t> steps;
-  Work work;       ///< of all these steps
+  Cost cost;       ///< of all these steps
   Seconds seconds; ///< likewise
 };
 
@@ -51,12 +51,11 @@ struct StepKind {
 enum class Certainty { Exact, AtMost, About };
 
 struct RunCost {
-  Work work, dense;
-  double operations = 0, denseOperations = 0;
-  PartBytes partBytes{}, densePartBytes{};
+  Cost run, dense;
   Seconds seconds, denseSeconds;
   Certainty certainty = Certainty::Exact;
-  int64_t steps = 0; ///< that the simulated run took
+  int64_t steps = 0;     ///< that the simulated run took
+  int64_t sequences = 1; ///< SimulatedStep::sequences
   std::vector<Work> ofStep;
   std::vector<StepKind> kinds;
   /// Of each pass, the fewest and the most rows that one of its steps carries
@@ -81,15 +80,13 @@ std::string idleStepsText(const bundle::Manifest &manifest, int64_t tokens);
 /// "at most ", "about ", or "", to stand before a number.
 const char *boundText(Certainty certainty);
 
-/// A run, or a dense one, as far as their shares are told.
-struct Amounts {
-  const Work &work;
-  const PartBytes &bytes;
-};
+/// The same before how many times as fast a run is: "at least " where its time
+/// is at most so long.
+const char *speedBoundText(Certainty certainty);
 
 /// One line, also of what was counted: "of a dense run: operations 61.0%, ...".
-std::string shareText(const ModelShape &shape, const Amounts &run,
-                      const Amounts &dense, Certainty certainty);
+std::string shareText(const ModelShape &shape, const Cost &run,
+                      const Cost &dense, Certainty certainty);
 
 } // namespace heddle::explain
 

@@ -125,18 +125,21 @@ void LayersOfStep::set(const rt::SequenceRows &rows,
   }
 }
 
-/// How many candidates a step commits where the run's confidences decide.
+/// How many candidates a step commits where the run's confidences decide: of
+/// what it commits and revokes, how many more it commits.
 int64_t countOf(const CommitRule &rule, double tokensPerStep,
                 const bundle::StepPlace &place, int64_t committedInBlock,
                 int64_t quota) {
-  if (!rt::countsByConfidence(rule))
+  if (!rt::countsByConfidence(rule) && !rule.revokes())
     return quota;
-  if (rule.kind == CommitRule::Kind::Best)
+  if (rule.kind == CommitRule::Kind::Best && !rule.revokes())
     return rule.count;
   auto due = static_cast<int64_t>(tokensPerStep *
                                   static_cast<double>(place.stepInBlock));
   const int64_t sure = std::max<int64_t>(1, due - committedInBlock);
-  return rule.byQuota() ? std::min(sure, quota) : sure;
+  return rule.byQuota()                        ? std::min(sure, quota)
+         : rule.kind == CommitRule::Kind::Best ? std::min(sure, rule.count)
+                                               : sure;
 }
 
 } // namespace
@@ -178,6 +181,9 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
           {static_cast<int32_t>(position), static_cast<int32_t>(token),
            commit.contains("revoked") && commit["revoked"] == true});
     }
+    log.rows.push_back(numberOf(json, "rows", -1));
+    if (json.contains("rows") && log.rows.back() < 0)
+      return bad("computes no number of rows");
     std::vector<int64_t> &salient = log.salient.emplace_back();
     if (json.contains("salient_rows") && json["salient_rows"].is_array())
       for (const nlohmann::json &rows : json["salient_rows"]) {
@@ -257,6 +263,21 @@ explain::simulate(const bundle::Manifest &manifest,
     layers.set(rows, active, request.layers);
     for (int32_t position : layers.last())
       isActive[static_cast<size_t>(position)] = 1;
+    int64_t sequences = 1;
+    if (request.follow) {
+      const int64_t all =
+          request.follow->rows[static_cast<size_t>(run.place().step) - 1];
+      // Classifier-free guidance runs the sequence a second time, with masks in
+      // place of the prompt: the same rows and keys.
+      if (all > 0 && all == 2 * std::ssize(active))
+        sequences = 2;
+      else if (all >= 0 && all != std::ssize(active))
+        return Error("step " + std::to_string(run.place().step) +
+                     " of the log computes " + std::to_string(all) +
+                     " rows, here it has " + std::to_string(active.size()) +
+                     ": it is of a run with other lengths or another "
+                     "schedule");
+    }
     const int64_t again =
         findCandidates(run, rows, config, isActive, candidates);
     if (!run.stepRule().byQuota() || run.quota() > 0)
@@ -314,10 +335,17 @@ explain::simulate(const bundle::Manifest &manifest,
     }
     tokens.resize(commits.size(), 0);
     committedInBlock += std::ssize(commits) - std::ssize(revoked);
+    const rt::SequenceRows::Inside &inside = rows.inside();
+    const int64_t keysInside = inside.end - inside.begin;
+    const bool keeps =
+        manifest.reuse.attention == bundle::Reuse::Attention::Outside;
     observer({.place = run.place(),
               .layers = layers.all(),
+              .sequences = sequences,
               .justCommitted = std::ssize(rows.justCommitted()),
               .visible = rows.positions(),
+              .keys = keeps && !inside.fresh ? keysInside : rows.n(),
+              .merges = keeps && keysInside < rows.n(),
               .active = active,
               .among = layers.partly(),
               .masked = run.masked(),

@@ -29,15 +29,18 @@
 
 namespace heddle::explain {
 
-/// What a run did: heddle-run's --steps-json of one sequence.
+/// What a run did: heddle-run's --steps-json of one prompt.
 struct RunLog {
   struct Commit {
     int32_t position = 0, token = 0;
     bool revoked = false; ///< a mask again
   };
   std::vector<std::vector<Commit>> commits; ///< [steps]
-  /// [steps][layers]: rows that a layer found to have changed; empty at steps
-  /// that look for none.
+  /// [steps]: rows that the step carried through the layers, of all sequences;
+  /// -1 where the log doesn't say.
+  std::vector<int64_t> rows;
+  /// [steps][layers]: rows that a layer found to have changed, of all
+  /// sequences; empty at steps that look for none.
   std::vector<std::vector<int64_t>> salient;
 };
 
@@ -52,7 +55,8 @@ struct SimulationRequest {
   int64_t blockLength = 0; ///< tokens that are decoded together; 0: all
   uint64_t seed = 0;       ///< of the confidences, and of an order drawn before
   /// Tokens that rules of confidence commit at a step on average, at least 1;
-  /// 0: as many as made-up confidences say.
+  /// of rules that revoke, how many more they commit than revoke. 0: as many as
+  /// made-up confidences say, none of which revoke.
   double tokensPerStep = 0;
   bool shifted = false; ///< the model predicts position i in row i - 1
   int64_t layers = 1;   ///< of the model
@@ -89,8 +93,13 @@ struct SimulatedStep {
   bundle::StepPlace place{};
   /// One for each layer, or one that all are like.
   std::span<const SimulatedLayer> layers{};
+  int64_t sequences = 1; ///< that have these rows: 2 in `follow` of a run with
+                         ///< classifier-free guidance
   int64_t justCommitted = 0; ///< active rows that changed the step before
   std::span<const int32_t> visible{}; ///< positions, ascending
+  int64_t keys = 0;    ///< of them, those that attention reads: without those
+                       ///< of which it is kept
+  bool merges = false; ///< attention over some is kept, or read
   std::span<const int32_t> active{};  ///< positions whose rows the step takes
                                       ///< through the layers, ascending
   std::span<const int32_t> among{};   ///< of these, those that not all layers

@@ -132,6 +132,10 @@ std::string rowsText(const Explanation &explanation) {
                      ", response " + std::to_string(request.run.response()) +
                      ", " + counted(request.run.blockSteps(), "step") +
                      " a block, if the run goes as planned)\n";
+  for (size_t i = 0; i < manifest.positions.size(); ++i)
+    if (const std::string &name = manifest.positions[i].name; !name.empty())
+      text += "  %" + name + " = " +
+              definitionOf(manifest, static_cast<int64_t>(i)) + "\n";
   if (manifest.showsAll())
     text += "  visible on " + toString(manifest.allVisible) + ": all\n";
   if (manifest.visible >= 0)
@@ -145,6 +149,10 @@ std::string rowsText(const Explanation &explanation) {
         (pass.depends ? "; how many of them in a layer, the run decides" : "") +
         "\n" + wrapped(runLengths(pass.steps), "    ", 78);
   }
+  if (manifest.reuse.attention == Reuse::Attention::Outside)
+    text += "  attention outside of " +
+            toString(manifest, manifest.reuse.inside) + ": kept on " +
+            toString(manifest.reuse.cadence) + ", merged at other steps\n";
   if (explanation.cacheBytesPerLayer)
     text += "  kept of rows: at most " +
             bytesText(explanation.cacheBytesPerLayer) + " a layer, " +
@@ -319,18 +327,18 @@ static std::string costText(const Explanation &explanation) {
                 "rows or pairs", "of dense", "operations", "bytes", "time");
   std::string text = line;
   for (Part part : allParts) {
-    double amount = amountOf(cost.work, part);
+    double amount = amountOf(cost.run.work, part);
     if (part == Part::Scoring && amount == 0)
       continue;
     auto index = static_cast<size_t>(part);
-    double dense =
-        amountOf(cost.dense, part == Part::Scoring ? Part::Attention : part);
+    double dense = amountOf(cost.dense.work,
+                            part == Part::Scoring ? Part::Attention : part);
     std::snprintf(
         line, sizeof(line), "%-17s %15s %9s %12s %9s %10s\n", nameOf(part),
         (scaled(amount) + (isOfPairs(part) ? " pairs" : " rows")).c_str(),
         percent(dense > 0 ? amount / dense : 0).c_str(),
-        (scaled(operationsOf(shape, cost.work, part)) + "FLOP").c_str(),
-        bytesText(static_cast<int64_t>(std::min(4.6e18, cost.partBytes[index])))
+        (scaled(operationsOf(shape, cost.run.work, part)) + "FLOP").c_str(),
+        bytesText(static_cast<int64_t>(std::min(4.6e18, cost.run.bytes[index])))
             .c_str(),
         secondsText(cost.seconds.parts[index]).c_str());
     text += line;
@@ -342,12 +350,12 @@ static std::string costText(const Explanation &explanation) {
   text += "\nkinds of steps\n";
   for (const StepKind &kind : cost.kinds) {
     auto count = static_cast<int64_t>(kind.steps.size());
-    text +=
-        "  " + counted(count, "step") + ": " + kind.what + "; " +
-        scaled(operationsOf(shape, kind.work) / static_cast<double>(count)) +
-        "FLOP and " +
-        secondsText(kind.seconds.sum() / static_cast<double>(count)) +
-        (count > 1 ? " each\n" : "\n");
+    text += "  " + counted(count, "step") + ": " + kind.what + "; " +
+            scaled(operationsOf(shape, kind.cost.work) /
+                   static_cast<double>(count)) +
+            "FLOP and " +
+            secondsText(kind.seconds.sum() / static_cast<double>(count)) +
+            (count > 1 ? " each\n" : "\n");
   }
   return text;
 }
@@ -370,15 +378,17 @@ static std::string headText(const Explanation &explanation) {
     set += (set.empty() ? "parameters: " : ", ") + parameter.name + " = " +
            parameter.value;
   text += set + (set.empty() ? "" : "\n");
-  text += shareText(request.shape, {cost.work, cost.partBytes},
-                    {cost.dense, cost.densePartBytes}, cost.certainty) +
-          "\n";
+  if (cost.sequences > 1)
+    text += "with classifier-free guidance: each step computes " +
+            counted(cost.sequences, "sequence") + ", of the dense run, too\n";
+  text += shareText(request.shape, cost.run, cost.dense, cost.certainty) + "\n";
   double seconds = cost.seconds.sum(), dense = cost.denseSeconds.sum();
   char ratio[32];
   std::snprintf(ratio, sizeof(ratio), "%.2f", dense / seconds);
   text += "estimate for " + std::string(explanation.machine.label) + ": " +
           boundText(cost.certainty) + secondsText(seconds) + ", a dense run " +
-          secondsText(dense) + ": " + ratio + " times as fast\n";
+          secondsText(dense) + ": " + speedBoundText(cost.certainty) + ratio +
+          " times as fast\n";
   if (cost.steps != request.run.steps)
     text += "the run takes " + std::string(boundText(cost.certainty)) +
             counted(cost.steps, "step") +
@@ -453,9 +463,9 @@ std::string heddle::explain::toText(const Explanation &explanation,
 }
 
 /// With the estimated time of each part.
-static ordered_json partsJson(const ModelShape &shape, const Work &work,
-                              const PartBytes &bytes, const Seconds &seconds) {
-  ordered_json json = partsJson(shape, work, bytes);
+static ordered_json partsJson(const ModelShape &shape, const Cost &cost,
+                              const Seconds &seconds) {
+  ordered_json json = partsJson(shape, cost);
   for (Part part : allParts)
     json[keyOf(part)]["seconds"] = seconds.parts[static_cast<size_t>(part)];
   return json;
@@ -470,13 +480,13 @@ static ordered_json costJson(const Explanation &explanation) {
   json["certainty"] = certainties[static_cast<size_t>(cost.certainty)];
   json["steps"] = cost.steps;
   json["dense_steps"] = explanation.request.run.steps;
-  json["work"] = workJson(shape, cost.work);
-  json["dense_work"] = workJson(shape, cost.dense);
-  json["bytes"] = sumOf(cost.partBytes);
-  json["dense_bytes"] = sumOf(cost.densePartBytes);
-  json["parts"] = partsJson(shape, cost.work, cost.partBytes, cost.seconds);
-  json["dense_parts"] =
-      partsJson(shape, cost.dense, cost.densePartBytes, cost.denseSeconds);
+  json["sequences"] = cost.sequences;
+  json["work"] = workJson(shape, cost.run.work);
+  json["dense_work"] = workJson(shape, cost.dense.work);
+  json["bytes"] = sumOf(cost.run.bytes);
+  json["dense_bytes"] = sumOf(cost.dense.bytes);
+  json["parts"] = partsJson(shape, cost.run, cost.seconds);
+  json["dense_parts"] = partsJson(shape, cost.dense, cost.denseSeconds);
   json["estimate"] = {
       {"machine", explanation.machine.label},
       {"seconds", cost.seconds.sum()},
@@ -486,7 +496,7 @@ static ordered_json costJson(const Explanation &explanation) {
   for (const StepKind &kind : cost.kinds)
     json["kinds"].push_back({{"what", spelling.apply(kind.what)},
                              {"steps", kind.steps},
-                             {"work", workJson(shape, kind.work)},
+                             {"work", workJson(shape, kind.cost.work)},
                              {"seconds", kind.seconds.sum()}});
   return json;
 }
@@ -514,6 +524,14 @@ std::string heddle::explain::toJson(const Explanation &explanation) {
   json["visible_rows"] = {{"least", explanation.visible.least},
                           {"most", explanation.visible.most}};
   json["cache_bytes_per_layer"] = explanation.cacheBytesPerLayer;
+  json["positions"] = ordered_json::array();
+  for (size_t i = 0; i < explanation.manifest.positions.size(); ++i)
+    if (const std::string &name = explanation.manifest.positions[i].name;
+        !name.empty())
+      json["positions"].push_back(
+          {{"name", name},
+           {"is", spelling.apply(definitionOf(explanation.manifest,
+                                              static_cast<int64_t>(i)))}});
   json["passes"] = ordered_json::array();
   for (const PassExplanation &pass : explanation.passes) {
     ordered_json item;

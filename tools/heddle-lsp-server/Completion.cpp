@@ -124,8 +124,8 @@ void Asking::readAbove() {
     above = text.take_front(place.schedule).str();
   above += "\n}";
   mlir::ScopedDiagnosticHandler quiet(&context, [](mlir::Diagnostic &) {});
-  mlir::heddle::Reading reading(llvm::MemoryBufferRef(above, "above"), &context,
-                                /*places=*/true);
+  mlir::heddle::Reading reading(llvm::MemoryBufferRef(above, "above"),
+                                &context);
   StringRef declared = text.take_front(place.schedule - 1);
   declared = declared.drop_front(declared.rfind("heddle.schedule"));
   head = declared.str() + "{\n";

@@ -38,8 +38,7 @@ Document::Document(mlir::MLIRContext &context, lsp::URIForFile uri,
     return;
   }
   reading = std::make_unique<mlir::heddle::Reading>(
-      llvm::MemoryBufferRef(source.text(), this->uri.file()), &context,
-      /*places=*/true);
+      llvm::MemoryBufferRef(source.text(), this->uri.file()), &context);
   if (reading->isGood())
     (void)mlir::heddle::checkSchedules(reading->module());
 }

@@ -143,10 +143,11 @@ void addPromptOptions(CLI::App &app, Parsed &parsed) {
                  "'-' is standard input)")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("--prompts-file", parsed.promptsFile,
-                 "Several prompts as one batch: a line each, or, if the name "
-                 "ends in .jsonl, a JSON value a line: a string or an object "
-                 "with \"prompt\", \"prompt_ids\" or \"messages\"")
+  app.add_option(
+         "--prompts-file", parsed.promptsFile,
+         "Several prompts as one batch: a line each, or, if the name "
+         "ends in .jsonl, a JSON value a line (blank lines are none): a "
+         "string or an object with \"prompt\", \"prompt_ids\" or \"messages\"")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--prompt-ids", parsed.promptIds,

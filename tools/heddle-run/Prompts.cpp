@@ -205,6 +205,9 @@ Result<std::vector<Prompt>> parsePromptLines(std::string_view bytes,
     bytes.remove_prefix(std::min(end + 1, bytes.size()));
     if (line.ends_with('\r'))
       line.remove_suffix(1);
+    // What JSON takes for space is no value.
+    if (isJson && line.find_first_not_of(" \t\r") == line.npos)
+      continue;
     Result<Prompt> prompt =
         isJson ? jsonPrompt(line, options, format)
                : textPrompt(std::string(line), options, format);

@@ -107,25 +107,21 @@ Json optionsJson(const RunResult &result) {
 /// Under the names of --explain=json: the steps that were done, and all steps
 /// of a dense run of the same lengths.
 Json costJson(const RunResult &result) {
-  const explain::Work work = result.totals.work();
   return {{"steps", result.totals.steps},
           {"dense_steps", result.lengths.steps},
-          {"work", workJson(result.shape, work)},
-          {"dense_work", workJson(result.shape, result.dense)},
-          {"bytes", explain::sumOf(result.bytes)},
-          {"dense_bytes", explain::sumOf(result.denseBytes)},
-          {"parts", partsJson(result.shape, work, result.bytes)},
-          {"dense_parts",
-           partsJson(result.shape, result.dense, result.denseBytes)}};
+          {"work", workJson(result.shape, result.cost.work)},
+          {"dense_work", workJson(result.shape, result.dense.work)},
+          {"bytes", explain::sumOf(result.cost.bytes)},
+          {"dense_bytes", explain::sumOf(result.dense.bytes)},
+          {"parts", partsJson(result.shape, result.cost)},
+          {"dense_parts", partsJson(result.shape, result.dense)}};
 }
 
 /// What a whole run cost beside a dense one, and what it lacked.
 std::string costReport(const RunResult &result) {
-  std::string text =
-      explain::shareText(result.shape, {result.totals.work(), result.bytes},
-                         {result.dense, result.denseBytes},
-                         explain::Certainty::Exact) +
-      "\n";
+  std::string text = explain::shareText(result.shape, result.cost, result.dense,
+                                        explain::Certainty::Exact) +
+                     "\n";
   if (result.selects && result.totals.attention.refreshes == 0)
     text += "no selection was made: no step of this run is in the cadence of "
             "one\n";
@@ -245,7 +241,7 @@ std::string summary(const RunResult &result) {
             rt::formatBytes(result.memory.run) +
             " at its peak (index layouts " +
             rt::formatBytes(result.memory.indexLayouts) + ")\n";
-  if (result.generation.complete && result.dense.pairs > 0)
+  if (result.generation.complete && result.dense.work.pairs > 0)
     text += costReport(result);
   if (saysNothing(result))
     text += "the text is empty: the first token ends it (--raw prints all)\n";

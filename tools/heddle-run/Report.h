@@ -50,9 +50,8 @@ struct RunResult {
   rt::Generation generation;
   Totals totals;
   explain::ModelShape shape;
-  explain::PartBytes bytes{}; ///< of the steps done
-  explain::Work dense;        ///< of a dense run of the same lengths and steps
-  explain::PartBytes denseBytes{}; ///< likewise
+  explain::Cost cost;   ///< of the steps done
+  explain::Cost dense;  ///< of a dense run of the same lengths and steps
   bool isDense = true;  ///< the schedule has neither sparse kernels nor passes
   bool selects = false; ///< the schedule makes selections
   double loadSeconds = 0;      ///< from the start of the program

@@ -385,8 +385,7 @@ void Session::countDense(const bundle::Manifest &manifest) {
   if (lengths.sampling.timesteps)
     request.run.eps = lengths.sampling.timesteps->eps;
   const explain::RunCost cost = explain::costOfDense(request, rows);
-  result.dense = cost.work;
-  result.denseBytes = cost.partBytes;
+  result.dense = cost.run;
 }
 
 /// --dtype, or what the bundle has that is nearest to the weights.
@@ -513,9 +512,7 @@ bool Session::observe(const rt::StepRecord &step) {
   if (result.totals.steps == 0)
     result.firstStepSeconds = secondsSince(start);
   result.totals.add(step);
-  const explain::PartBytes bytes = bytesOf(result.shape, step);
-  for (size_t part = 0; part < bytes.size(); ++part)
-    result.bytes[part] += bytes[part];
+  result.cost += costOf(result.shape, step);
   if (stepLog)
     stepLog->step(step);
   if (traceLog)

@@ -31,18 +31,15 @@ inline explain::Work workOf(const rt::StepCounters &counters,
 
 /// Of one step. A part's weights count in all layers as soon as there are as
 /// many rows, also where some layers found none to compute.
-inline explain::PartBytes bytesOf(const explain::ModelShape &shape,
-                                  const rt::StepRecord &record) {
-  explain::LayerStep layers;
-  layers.work = workOf(record.counters, record.logitRows);
-  layers.layers = shape.layers;
-  layers.attended = record.counters.queryRows;
-  layers.visible = record.counters.attendedKeys;
-  layers.scored = record.counters.scoredKeys;
-  explain::PartBytes bytes{};
-  for (explain::Part part : explain::allParts)
-    bytes[static_cast<size_t>(part)] = explain::bytesOf(shape, layers, part);
-  return bytes;
+inline explain::Cost costOf(const explain::ModelShape &shape,
+                            const rt::StepRecord &record) {
+  return explain::costOf(shape,
+                         {.work = workOf(record.counters, record.logitRows),
+                          .layers = shape.layers,
+                          .visible = record.counters.attendedKeys,
+                          .scored = record.counters.scoredKeys,
+                          .attended = record.counters.queryRows,
+                          .merged = record.counters.mergedRows});
 }
 
 /// Sums over the steps of a run.
@@ -50,7 +47,6 @@ struct Totals {
   int64_t steps = 0;
   int64_t tokens = 0; ///< committed, and not a mask again since
   int64_t rows = 0;
-  int64_t logitRows = 0;
   rt::StepCounters attention;
   double seconds = 0;
 
@@ -59,23 +55,9 @@ struct Totals {
     for (const rt::Commit &commit : record.commits)
       tokens += commit.revoked ? -1 : 1;
     rows += record.rowsComputed;
-    logitRows += record.logitRows;
-    attention.pairs += record.counters.pairs;
-    attention.densePairs += record.counters.densePairs;
-    attention.scorePairs += record.counters.scorePairs;
-    attention.lsePairs += record.counters.lsePairs;
-    attention.refreshes += record.counters.refreshes;
-    attention.queryRows += record.counters.queryRows;
-    attention.keyRows += record.counters.keyRows;
-    attention.valueRows += record.counters.valueRows;
-    attention.projectedRows += record.counters.projectedRows;
-    attention.ffnRows += record.counters.ffnRows;
-    attention.cacheBytesWritten += record.counters.cacheBytesWritten;
-    attention.cacheBytesRead += record.counters.cacheBytesRead;
+    attention += record.counters;
     seconds += record.seconds;
   }
-
-  explain::Work work() const { return workOf(attention, logitRows); }
 
   double tokensPerSecond() const {
     return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;

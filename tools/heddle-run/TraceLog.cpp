@@ -98,8 +98,8 @@ void TraceLog::step(const rt::StepRecord &record) {
       pairs += layer.pairs;
       ffnRows += size(layer.ffnRows);
       written += kvBytes * (size(layer.keyRows) + size(layer.valueRows));
-      read += kvBytes * (2 * size(trace.visible) - size(layer.keyRows) -
-                         size(layer.valueRows));
+      read += kvBytes * (2 * (size(trace.visible) - layer.unreadKeys) -
+                         size(layer.keyRows) - size(layer.valueRows));
     }
     Json refreshed = Json::array();
     for (const rt::SequenceTrace::Refreshed &each : trace.refreshed) {

@@ -487,14 +487,9 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   options.compiler.backend.assembler = flags.assembler;
   if (flags.tuning.getNumOccurrences()) {
     // No device, which may have no end.
-    constexpr uint64_t mostBytes = 1 << 20;
     auto table = ::heddle::bundle::readRegularFile(
         flags.tuning, 0, [](std::string_view, uint64_t size) {
-          return size <= mostBytes
-                     ? ::heddle::Status::success()
-                     : ::heddle::Error("has " + std::to_string(size) +
-                                       " bytes, expected a table of tilings "
-                                       "of at most 1 MiB");
+          return ::heddle::bundle::checkTilingsSize(size);
         });
     if (!table) {
       llvm::WithColor::error(messages(), "heddlec")

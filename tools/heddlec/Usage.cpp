@@ -34,8 +34,9 @@ void giveErrorsBack() {
 }
 
 /// What `run` writes on standard error. Parsers of values write to
-/// llvm::errs(), whatever stream ParseCommandLineOptions() is given. Where no
-/// file can be had, it stands on standard error as it is.
+/// llvm::errs(), whatever stream ParseCommandLineOptions() is given, and so do
+/// options themselves ("requires a value!"), so that parsers of our own would
+/// not hear it. Where no file can be had, it stands on standard error as it is.
 std::string errorsOf(llvm::function_ref<void()> run) {
   std::string text;
   const int file = memfd_create("stderr", MFD_CLOEXEC);

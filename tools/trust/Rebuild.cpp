@@ -7,6 +7,7 @@
 
 #include "tools/trust/Rebuild.h"
 
+#include "bundle/format/Sections.h"
 #include "tools/trust/Compiler.h"
 
 #include <set>
@@ -111,6 +112,8 @@ Result<std::string> rebuild(const bundle::Bundle &old,
                             const std::function<bool()> &interrupted) {
   if (old.section(bundle::scheduleSection).empty())
     return Error("the bundle holds no schedule that could be compiled anew");
+  if (Status status = bundle::checkTuning(old); !status)
+    return status.takeError();
   Result<std::string> compiler = findCompiler();
   if (!compiler)
     return compiler.takeError();

@@ -37,9 +37,7 @@ Location locationAt(MLIRContext *context, StringRef text, StringRef name,
 /// allows.
 class Reading {
 public:
-  /// With `places`, where operations and values stand is kept.
-  Reading(llvm::MemoryBufferRef buffer, MLIRContext *context,
-          bool places = false);
+  Reading(llvm::MemoryBufferRef buffer, MLIRContext *context);
 
   /// Whether there was no mistake.
   bool isGood() const { return good; }
@@ -49,8 +47,7 @@ public:
   ModuleOp module() { return result ? *result : ModuleOp(); }
   OwningOpRef<ModuleOp> takeModule() { return std::move(result); }
 
-  /// Where what was read stands; pointers into kept(). Empty if it was not
-  /// asked for.
+  /// Where what was read stands; pointers into kept().
   const AsmParserState &places() const { return state; }
 
   /// The text with spaces where operations were left out.
@@ -58,6 +55,7 @@ public:
 
 private:
   bool parse(bool first);
+  void keepNames();
   std::optional<Location> endOfUnfinished(const Diagnostic &error,
                                           FileLineColLoc place) const;
   void sayUnfinished(const Diagnostic &error, FileLineColLoc place,
@@ -71,7 +69,7 @@ private:
   MLIRContext *context;
   std::string name, text, blanks;
   SmallVector<StringRef> lines; ///< of `text`, or of `blanks`
-  bool withPlaces, good = false;
+  bool good = false;
   SmallVector<unsigned> newLines;               ///< of this round's errors
   std::set<std::pair<unsigned, unsigned>> said; ///< lines and columns
   llvm::StringSet<> lost; ///< values of operations that were left out

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A model of lm-evaluation-harness: `python3 -m heddle.evaluation.lm_eval` is its program
 lm_eval with the model `heddle`. lm-eval 0.4.13 looks for no models in other packages, so the
-registration is an import of this module.
+registration is an import of this module; later ones find it by the package's entry point.
 
   python3 -m heddle.evaluation.lm_eval --model heddle --tasks gsm8k --device cuda \\
       --model_args folder=LLaDA-8B-Instruct,schedule=pulsecol,keep=1/5,gen_length=256

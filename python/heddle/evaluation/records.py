@@ -49,10 +49,12 @@ def _parse(line, checks) -> dict:
 
 
 def read(path, checks=CHECKS) -> list:
-    """The records of a file; a last line without its end, which a kill left, is passed over.
+    """The records of a file; blank lines, and a last line without its end, which a kill left, are passed over.
     Raises HeddleError for any other line that is no record, OSError for a file that cannot be read."""
     records = []
     for number, line in enumerate(files.read(path).split(b"\n")[:-1], 1):
+        if not line.strip():
+            continue
         try:
             records.append(_parse(line, checks))
         except (ValueError, RecursionError) as error:

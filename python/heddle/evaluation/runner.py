@@ -162,7 +162,9 @@ class Plan:
 def evaluate(model, tasks, *, schedules=("dense",), settings=None, examples: int = 64,
              skip: int = 0, length=1024, batch: int = 16, seed: int = 2026, out=None, device: str = "cpu",
              dtype=None, on_batch: Optional[Callable] = None, **options) -> list:
-    """Runs tasks under schedules and returns a row of figures for each (statistics.summarize).
+    """Runs tasks under schedules and returns a row of figures for each (statistics.summarize): among them "right" of
+    "count" answers, their share "accuracy" with its 95% interval "low" to "high" (source: Wilson, 1927), "steps" of
+    a sequence, "tokens", (query, key) "pairs", floating-point "operations", "seconds" by the clock.
 
     model: a folder, or a heddle.Model (then device and dtype are its own). tasks: names of
     tasks, of the groups "short", "long", "needles", or files of {"prompt", "answer"} lines.

@@ -9,6 +9,11 @@ from ..errors import HeddleError
 KEYS = ("prompt", "prompt_ids", "messages")
 
 
+def is_blank(line: bytes) -> bool:
+    """Whether a line is no row: it has nothing but what JSON takes for space."""
+    return not line.strip(b" \t\r\n")
+
+
 def parse(line: bytes):
     """The value of a line. Raises HeddleError."""
     try:

@@ -12,13 +12,14 @@ import socket
 from dataclasses import asdict, dataclass
 
 from ..errors import HeddleError
+from .rows import is_blank
 
 INPUT, RUN, ERRORS, LOCK = "input", "run.json", "errors.jsonl", ".lock"
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Lines of one file, and the file that they become."""
+    """Rows of one file, its lines that are not blank, and the file that they become."""
     name: str  #: of the output
     path: str  #: of the input
     offset: int  #: of its first line there, in bytes
@@ -27,11 +28,10 @@ class Shard:
     rows: int
 
     def lines(self) -> list:
-        """Its lines without their ends."""
+        """Its rows without their lines' ends."""
         with open(self.path, "rb") as file:
             file.seek(self.offset)
-            lines = file.read(self.size).split(b"\n")
-        return lines[:self.rows]
+            return [line for line in file.read(self.size).split(b"\n") if not is_blank(line)]
 
 
 def find_inputs(data) -> list:
@@ -55,7 +55,7 @@ def find_inputs(data) -> list:
 
 
 def plan(paths, shard_rows) -> tuple:
-    """([Shard], [{"file", "rows", "sha256"}]) of files; a shard has lines of one file."""
+    """([Shard], [{"file", "rows", "sha256"}]) of files; a shard has rows of one file."""
     shards, files, first = [], [], 0
     for path in paths:
         digest, start, rows, offset = hashlib.sha256(), first, 0, 0
@@ -64,7 +64,7 @@ def plan(paths, shard_rows) -> tuple:
             for line in file:
                 digest.update(line)
                 offset += len(line)
-                rows += 1
+                rows += not is_blank(line)
                 if rows == shard_rows:
                     shards.append((path, begin, offset - begin, first, rows))
                     first, rows, begin = first + rows, 0, offset

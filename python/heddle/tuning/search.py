@@ -27,6 +27,7 @@ from .space import AXES, Space
 #: By price; "recall" runs no task to its answers and is taken on request.
 RUNGS = ("recall", "short", "part", "full")
 DEFAULT_RUNGS = RUNGS[1:]
+DRAWS = 50  # at random, for a schedule that was not tried
 
 
 class OutOfTime(Exception):
@@ -270,11 +271,10 @@ class Search:
         if "recall" in self.rungs:
             self.recall_of(dense)
 
-    def _study(self):
-        """Optuna's study of the trials so far, with the sampler of the next."""
+    def _study(self, sampler):
+        """Optuna's study of the trials so far."""
         optuna = _optuna()
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        sampler = optuna.samplers.TPESampler(seed=self.seed + len(self.trials), n_startup_trials=12)
         study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
         for trial in self.trials:
             good = trial["state"] != "refused"
@@ -289,7 +289,19 @@ class Search:
         starts = self.space.starts()
         if len(self.trials) < len(starts):
             return starts[len(self.trials)]
-        return self.space.suggest(self._study().ask())
+        samplers = _optuna().samplers
+        seed = self.seed + len(self.trials)
+        study = self._study(samplers.TPESampler(seed=seed, n_startup_trials=12))
+        params = self.space.suggest(study.ask())
+        # Near its optimum the sampler proposes the same again and again. Then
+        # what is left of the time goes to schedules that it passes over.
+        known = {trial["key"] for trial in self.trials}
+        study.sampler = samplers.RandomSampler(seed=seed)
+        for _ in range(DRAWS):
+            if digest(str(self.space.schedule(params))) not in known:
+                break
+            params = self.space.suggest(study.ask())
+        return params
 
     def step(self) -> dict:
         """Makes one trial and records it."""

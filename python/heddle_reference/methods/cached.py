@@ -71,6 +71,51 @@ class FastDllm(Cached):
         return list(rows) if self.first_alone else run.predicting(rows), everything(run)
 
 
+class FlashBlock(FastDllm):
+    """FlashBlock: of a block's rows attention over the keys outside of the block
+    is that of the block's first pass, as contexts and log-sum-exps; over the keys
+    inside it is computed, and the two are averaged by the weight of their keys.
+    In a shifted model the row before the block reads its own block's keys, too."""
+
+    def __init__(self):
+        super().__init__(dual=True)
+
+    def begin(self, run):
+        super().begin(run)
+        self.outside = {}
+
+    def part(self, run, layer, q, keys):
+        """(contexts, log-sum-exps [heads, rows]) over some keys, in float64."""
+        repeat = run.pieces.heads // run.pieces.kv_heads
+        k = self.keys[layer][:, keys].double().repeat_interleave(repeat, 0)
+        v = self.values[layer][:, keys].double().repeat_interleave(repeat, 0)
+        scores = q.double() @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
+        return torch.softmax(scores, -1) @ v, torch.logsumexp(scores, -1)
+
+    def forward(self, run, record):
+        m, (rows, visible) = run.pieces, self.plan(run)
+        inside = list(range(run.block_start, run.block_end))
+        outside = sorted(set(visible) - set(inside))
+        record.visible = visible
+        x = m.embed([run.tokens[p] for p in rows])
+        for layer in range(m.layers):
+            h = m.attention_norm(layer, x)
+            self.keys[layer][:, rows] = m.rotate(m.key(layer, h), rows)
+            self.values[layer][:, rows] = m.value(layer, h)
+            q = m.rotate(m.query(layer, h), rows)
+            if run.inner == 0:
+                self.outside[layer] = self.part(run, layer, q, outside)
+            near, near_lse = self.part(run, layer, q, inside)
+            far, far_lse = (each[:, rows] for each in self.outside[layer])
+            share = torch.sigmoid(near_lse - far_lse)[..., None]
+            context = (share * near + (1 - share) * far).float()
+            x = x + m.output(layer, context.transpose(0, 1).flatten(1))
+            x = x + m.ffn(layer, x)
+            read = visible if run.inner == 0 else inside
+            record.layer(rows, rows, rows, m.heads * len(rows) * len(read), read=read)
+        return rows, x
+
+
 def masked_before(run):
     """Positions that were masked when the last pass began."""
     return sorted({*run.masked(), *(run.history[-1] if run.history else [])})

@@ -157,6 +157,7 @@ CACHED = ("reuse kv(before_rope)", "recompute all on %start", "recompute %rows",
           "attend dense")
 PREFIX = ("%rows = positions from(block)", *CACHED)
 DUAL = ("%rows = positions block", *CACHED)
+OUTSIDE = ("%rows = positions block", "reuse kv, attention(outside = %rows, on = %start)", *CACHED[1:])
 # The block's first position comes from the full pass, and nothing else does.
 FIRST_ALONE = ("%rows = positions block", *CACHED[:2], "recompute %rows alone",
                "attend dense", "%first = positions undecoded(first = 1)",
@@ -171,6 +172,10 @@ FAST = [
            schedule("prefix", BLOCK, *PREFIX), LLADA),
     in_blocks("fast-dllm-dual", lambda s, b, f: (cached.FastDllm(True), commit.Quotas(s, b)),
            schedule("dual", BLOCK, *DUAL), LLADA),
+    in_blocks("flashblock", lambda s, b, f: (cached.FlashBlock(), commit.Quotas(s, b)),
+           schedule("flashblock", BLOCK, *OUTSIDE), LLADA),
+    in_blocks("flashblock-parallel", by_threshold(cached.FlashBlock),
+           schedule("flashblock_parallel", BLOCK, *OUTSIDE, "commit above(0.9)")),
     in_blocks("fast-dllm-parallel", by_threshold(pairs.Dense),
            schedule("parallel", "attend dense", "commit above(0.9)")),
     in_blocks("fast-dllm-prefix-parallel", by_threshold(cached.FastDllm),

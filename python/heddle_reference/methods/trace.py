@@ -46,8 +46,8 @@ logits     rows whose logits the commit rule looks at: those that predict masked
 committed  [position, token, confidence], by position; of a token that became a
            mask again [position, mask, the probability of what was there]
 totals     over the layers: rows (of queries), pairs, ffn_rows; bytes in f32 of
-           K and V rows computed (kv_written) and of K and V rows that are
-           visible, but taken from an earlier step (kv_read)
+           K and V rows computed (kv_written) and of K and V rows that
+           attention reads, but taken from an earlier step (kv_read)
 
 Positions and indices are from 0 and ascend. For rows, visible and logits, null
 is every position; a reader treats it and the whole list as the same.
@@ -76,8 +76,9 @@ class Record:
         self.line = {"sequence": sequence, "step": step, "n": n, "layers": [], "refreshed": []}
 
     def layer(self, queries, keys, ffn, pairs, values=None, exact=None, valued=None,
-              margin=None):
-        """Adds the next layer; `pairs` and `valued` over all query heads."""
+              margin=None, read=None):
+        """Adds the next layer; `pairs` and `valued` over all query heads. read: the keys
+        that attention reads, if these are not all visible ones."""
         n, size = self.n, 4 * self.pieces.kv_heads * self.pieces.dim
         values = keys if values is None else values
         entry = {"queries": compact(queries, n), "keys_values": compact(keys, n)}
@@ -91,7 +92,7 @@ class Record:
         if margin is not None:
             entry["margin"] = float(margin)
         self.line["layers"].append(entry)
-        seen = set(self.visible)
+        seen = set(self.visible if read is None else read)
         self.kv_written += size * (len(keys) + len(values))
         self.kv_read += size * (len(seen - set(keys)) + len(seen - set(values)))
 
@@ -117,10 +118,12 @@ class Record:
 
 
 def read(path):
-    """{(sequence, step): record} of a file."""
+    """{(sequence, step): record} of a file, whose blank lines are none."""
     out = {}
     with open(path, encoding="utf-8") as lines:
         for number, text in enumerate(lines, 1):
+            if not text.strip():
+                continue
             try:
                 record = json.loads(text)
             except ValueError as problem:

@@ -15,7 +15,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from common import ROOT
+from common import BIN, ROOT
 
 LINKER = ("ld.lld-22", "ld.lld", "ld")
 
@@ -56,9 +56,10 @@ subprocess.run([os.environ["REAL_LINKER"], *sys.argv[1:], *added], check=True)
 class SeededBugTest(unittest.TestCase):
     def test_swapped_lists_fail_the_check(self):
         linker = next(filter(None, map(shutil.which, LINKER)), None)
-        needed = [linker, shutil.which("nm"), shutil.which("objcopy"), shutil.which("c++")]
-        if not all(needed):
-            self.skipTest("needs a linker, nm, objcopy and c++")
+        # A wheel's heddlec is its own linker, a build's runs one.
+        compiler = shutil.which(BIN / "heddlec")
+        if not all([compiler, linker, *map(shutil.which, ("nm", "objcopy", "c++"))]):
+            self.skipTest(f"needs {BIN / 'heddlec'}, a linker, nm, objcopy and c++")
         with tempfile.TemporaryDirectory() as folder:
             folder = Path(folder)
             (folder / "swaps.cpp").write_text(SWAPS)
@@ -66,7 +67,7 @@ class SeededBugTest(unittest.TestCase):
             (folder / LINKER[0]).chmod(0o755)
             done = subprocess.run(
                 [ROOT / "python" / "test" / "accuracy.sh", "heddle-4m"], capture_output=True, text=True,
-                env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHON": sys.executable,
+                env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHON": sys.executable, "HEDDLEC": compiler,
                      "REAL_LINKER": linker, "HEDDLE_CACHE_DIR": str(folder / "cache")})
             self.assertTrue((folder / "swapped").exists(), done.stderr)
             # Dense attention selects nothing and passes; columns fail.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """heddle-eval: what it counts, what it keeps, how it ends."""
 
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -66,9 +67,14 @@ class RecordsTest(unittest.TestCase):
         self.assertEqual(records.read(self.path), [{"c": 2}])
 
     def test_a_line_that_is_no_record_is_an_error(self):
-        self.path.write_text('{"a": 1}\nwrong\n{"b": 1}\n')
-        with self.assertRaisesRegex(heddle.HeddleError, "r.jsonl:2: expected a record"):
+        self.path.write_text('{"a": 1}\n\nwrong\n{"b": 1}\n')
+        with self.assertRaisesRegex(heddle.HeddleError, "r.jsonl:3: expected a record"):
             records.Records(self.path)
+
+    def test_blank_lines_are_none(self):
+        self.path.write_text('\n{"a": 1}\n\n \t\r\n{"b": 1}\r\n\n')
+        with records.Records(self.path) as file:
+            self.assertEqual(file.records, [{"a": 1}, {"b": 1}])
 
     def test_one_writer(self):
         with records.Records(self.path):
@@ -243,7 +249,7 @@ class EvaluateTest(unittest.TestCase):
         self.assertEqual(len({e.prompt for e in task.draw(99, 1, None)}), 30)
         with self.assertRaisesRegex(heddle.HeddleError, "passes over all examples"):
             heddle.evaluate(LLADA, str(made), skip=30)
-        made.write_bytes("\ufeff".encode() + made.read_bytes().replace(b"\n", b"\r\n"))
+        made.write_bytes("\ufeff".encode() + made.read_bytes().replace(b"\n", b"\r\n\r\n"))  # and blank lines
         self.assertEqual(tasks.find([str(made)])[0].draw(10, 1, None), one)
 
     def test_timesteps_and_files(self):
@@ -396,6 +402,11 @@ class CommandTest(unittest.TestCase):
 
 @unittest.skipUnless(importlib.util.find_spec("lm_eval"), "needs lm-eval")
 class LmEvalTest(unittest.TestCase):
+    def test_the_entry_point(self):
+        from heddle.evaluation import lm_eval
+        (found,) = importlib.metadata.entry_points(group="lm_eval.models", name="heddle")
+        self.assertIs(found.load(), lm_eval.HeddleLM)
+
     def test_generates(self):
         from lm_eval.api.registry import get_model
         from heddle.evaluation import lm_eval  # noqa: F401  registers the model

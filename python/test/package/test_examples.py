@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The Python that docs and docstrings show runs and prints what they say."""
 
+import dataclasses
 import doctest
 import inspect
 import os
@@ -61,17 +62,28 @@ class ExamplesTest(unittest.TestCase):
         self.assertGreater(count, 6)
 
 
+#: Papers whose docstrings name a place in them, and what else results come from.
+READ = ("PulseCol", "SparseD", "DyLLM", "Window-Diffusion", "Vaswani et al., 2017")
+NAMED = ("StreamingLLM", "dLLM-Cache", "LLaDA", "Dream", "Wilson, 1927")
+PLACE = r"(equations?|algorithm|section|table) \d"
+UNITS = r"tokens?|steps?|positions?|rows?|keys|queries|blocks?|layers?|threads|bytes|seconds|examples|sequences|0 to 1|from 0" \
+    r"|share|probability|cosine|number"
+
+
 class DocstringTest(unittest.TestCase):
+    def setUp(self):
+        self.functions = {name: getattr(heddle, name) for name in heddle.__all__ if inspect.isfunction(getattr(heddle, name))}
+        self.classes = {name: getattr(heddle, name) for name in heddle.__all__ if inspect.isclass(getattr(heddle, name))}
+        self.functions.update(compile=heddle.compile, random=heddle.random)  # not of `import *`
+        for name, made in self.classes.items():
+            for member, value in vars(made).items():
+                value = getattr(value, "__func__", getattr(value, "fget", value))
+                if not member.startswith("_") and inspect.isfunction(value):
+                    self.functions[f"{name}.{member}"] = value
+        self.assertGreater(len(self.functions), 60)
+
     def test_each_argument_is_named(self):
-        functions = {name: getattr(heddle, name) for name in heddle.__all__ if inspect.isfunction(getattr(heddle, name))}
-        for name in heddle.__all__:
-            if inspect.isclass(made := getattr(heddle, name)):
-                for member, value in vars(made).items():
-                    value = getattr(value, "__func__", getattr(value, "fget", value))
-                    if not member.startswith("_") and inspect.isfunction(value):
-                        functions[f"{name}.{member}"] = value
-        self.assertGreater(len(functions), 50)
-        for name, function in functions.items():
+        for name, function in self.functions.items():
             with self.subTest(name):
                 text = inspect.getdoc(function) or ""
                 self.assertTrue(text, "no docstring")
@@ -79,6 +91,61 @@ class DocstringTest(unittest.TestCase):
                     if argument not in ("self", "cls") and about.kind != about.VAR_KEYWORD:
                         self.assertRegex(text, rf"\b{argument}\b")
                         self.assertRegex(text, r"Error|\b[Ee]rrors\b", "which errors it raises is not said")
+
+    def test_classes_say_what_they_are(self):
+        for name, made in self.classes.items():
+            with self.subTest(name):
+                self.assertGreater(len(inspect.getdoc(made)), 20)
+        for name in heddle.__all__:  # a dataclass without a docstring has its fields
+            self.assertNotRegex(getattr(heddle, name).__doc__, r"^\w+\(\w+: ", name)
+
+    def test_arrays_have_shapes_and_dtypes(self):
+        arrays, count = {"q", "k", "v", "ids", "prompts"}, 0
+        for name, function in self.functions.items():
+            about = inspect.signature(function)
+            if arrays & set(about.parameters) or "ndarray" in str(about.return_annotation):
+                text, count = inspect.getdoc(function), count + 1
+                if re.search(r"\bgenerate\(\), whose arguments", text):
+                    continue
+                with self.subTest(name):
+                    self.assertRegex(text, r"\[(\w+, )*[a-z_]+\]", "no shape")
+                    self.assertRegex(text, r"\b(f32|bf16|int32|integer dtype|dtypes?)\b", "no dtype")
+        self.assertGreaterEqual(count, 7)
+
+    def test_fields_of_results_say_what_they_are(self):
+        for made in (heddle.Step, heddle.Generation):
+            text = inspect.getsource(made)
+            for field in dataclasses.fields(made):
+                with self.subTest(f"{made.__name__}.{field.name}"):
+                    said = re.search(rf"(?:^    #: (.*)\n(?:    #: .*\n)*)?^    {field.name}: \S+(?:  #: (.*))?$", text, re.M)
+                    self.assertTrue(said[1] or said[2], "no #: comment")
+                    if field.type == "np.ndarray" or field.type == "list" and field.name != "texts":
+                        self.assertRegex(" ".join(filter(None, said.groups())) + made.__doc__, r"\[\w.* ?\w*\]", "no shape")
+                    if field.type == "np.ndarray":
+                        self.assertRegex(said[1] or said[2], r"\b(u?int\d+|float64)\b", "no dtype")
+
+    def test_numbers_have_units(self):
+        for name, function in self.functions.items():
+            for argument, about in inspect.signature(function).parameters.items():
+                if re.search(r"\b(int|float|Ratio)\b", str(about.annotation)):
+                    with self.subTest(f"{name}({argument})"):
+                        self.assertRegex(inspect.getdoc(function), rf"\b({UNITS})\b")
+
+    def test_sources(self):
+        for name, function in self.functions.items():
+            text, made_here = " ".join(inspect.getdoc(function).split()), function.__module__ == "heddle.schedule"
+            sources = re.findall(r"\b[Ss]ources?: ((?:[^.]|\.(?! |$))*)", text)
+            with self.subTest(name):
+                if made_here and "." not in name or function in (heddle.attention, heddle.evaluate, heddle.Model.generate):
+                    self.assertTrue(sources, "no source")
+                for source in sources:
+                    pages = re.findall(r"docs/[\w/]+\.md", source)
+                    for page in pages:
+                        self.assertTrue((ROOT / page).is_file(), page)
+                    papers = [paper for paper in READ + NAMED if paper in source]
+                    self.assertTrue(pages or papers or "say them" in source, source)
+                    if set(papers) & set(READ):
+                        self.assertRegex(source, PLACE)
 
 
 if __name__ == "__main__":

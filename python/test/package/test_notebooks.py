@@ -8,6 +8,7 @@ import re
 import sys
 import types
 import unittest
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from unittest import mock
 
@@ -39,6 +40,56 @@ class NotebooksTest(unittest.TestCase):
         model = heddle.load(LLADA)
         made = model.generate(["Add 1 and 2."] * 4, heddle.compile(attend(), model=model), gen_length=8)
         self.assertRegex(repr(made), r"^<heddle.Generation ('.{0,43}', ){2}'.{0,43}' and 1 more; \d+ steps in [\d.]+ s>$")
+
+    def drawn(self, made):
+        """(bars by kind, titles, text) of a page, which is well-formed."""
+        page = ElementTree.fromstring(f"<div>{made._repr_html_()}</div>")
+        bars = [bar.get("class") for bar in page.iter("rect")]
+        for bar in page.iter("rect"):
+            self.assertTrue(0 <= float(bar.get("y")) <= float(bar.get("y")) + float(bar.get("height")) <= 64.01)
+        return ({kind: bars.count(kind) for kind in set(bars)}, [title.text for title in page.iter("title")],
+                "".join(page.itertext()))
+
+    def test_results_are_timelines(self):
+        model = heddle.load(LLADA)
+        bundle = heddle.compile(attend(columns(0.5), refresh=uniform(0.5, 3)), model=model)
+        seen = []
+        made = model.generate(["Add 1 and 2."] * 2, bundle, on_step=seen.append, gen_length=16, steps=8, block_length=16)
+        self.assertEqual(made.timeline["committed"].tolist(), [len(step.tokens) for step in seen])
+        self.assertEqual(made.timeline["rows"].tolist(), [step.rows for step in seen])
+        self.assertEqual(made.timeline["seconds"].tolist(), [step.seconds for step in seen])
+        self.assertEqual(made.timeline["refreshes"].tolist(), [step.refreshes for step in seen])
+        layers = model.config["layers"]
+        self.assertEqual(sorted(made.timeline["refreshes"].tolist()), [0] * 5 + [2 * layers] * 3)
+        bars, titles, text = self.drawn(made)
+        self.assertEqual(bars, {"committed": 8, "refreshed": 3})
+        self.assertEqual(titles[0], f"step 1: 4 committed, {2 * layers} lists refreshed")
+        self.assertIn("32 tokens in 8 steps", text)
+        self.assertIn("lists refreshed in 3 of them", text)
+        self.assertEqual(repr(made).count("\n"), 0)
+        self.assertLess(len(repr(made)), 200)
+        stopped = model.generate("Add 1 and 2.", bundle, on_step=lambda step: step.step < 3, gen_length=16, steps=8,
+                                 block_length=16)
+        bars, titles, text = self.drawn(stopped)
+        self.assertEqual((bars["committed"], len(titles)), (3, 3))
+        self.assertIn("not complete", text)
+
+    def test_timelines_of_long_runs(self):
+        import dataclasses
+        import numpy as np
+        made = heddle.Generation(sequences=[], responses=[], texts=["<b> & " + "x" * 500, "ok"] + ["y"] * 9, steps=1000, complete=True, seconds=1.5,
+                                 timeline={"committed": np.full(1000, 3), "revoked": np.tile([0, 1], 500),
+                                           "refreshes": np.r_[7, np.zeros(999, int)], "rows": np.ones(1000, int),
+                                           "seconds": np.ones(1000)})
+        bars, titles, text = self.drawn(made)
+        self.assertEqual(bars, {"committed": 250, "revoked": 250, "refreshed": 1})
+        self.assertEqual((titles[0], titles[-1]), ("steps 1 to 4: 12 committed, 2 revoked, 7 lists refreshed",
+                                                   "steps 997 to 1000: 12 committed, 2 revoked"))
+        self.assertIn("2500 tokens in 1000 steps, 1.50 s; lists refreshed in 1 of them (marks); a bar is of 4 steps", text)
+        self.assertIn("<b> & x", text)
+        self.assertIn("and 3 more", text)
+        nothing = {name: values[:0] for name, values in made.timeline.items()}
+        self.assertEqual(self.drawn(dataclasses.replace(made, steps=0, texts=[], timeline=nothing))[:2], ({}, []))
 
     def test_what_has_no_page_has_its_repr(self):
         wrong = attend(columns(keep=1.5), refresh=uniform(0.3, 16))

@@ -248,16 +248,17 @@ class ShardsTest(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def test_every_row_is_in_one_shard(self):
-        texts = [b"1\n2\n3\n4\n5\n", b"", b"6\n\n8", b"9\r\n10"]
+        texts = [b"1\n2\n3\n4\n5\n", b"\n\n", b"\n6\n \t\r\n\n8", b"9\r\n10\n\n\n"]
         for i, text in enumerate(texts):
             (self.folder / f"{i}.jsonl").write_bytes(text)
         for size in range(1, 7):
             plan, files = shards.plan(shards.find_inputs(self.folder), size)
             lines = [line for shard in plan for line in shard.lines()]
-            self.assertEqual(lines, [b"1", b"2", b"3", b"4", b"5", b"6", b"", b"8", b"9\r", b"10"])
+            self.assertEqual(lines, [b"1", b"2", b"3", b"4", b"5", b"6", b"8", b"9\r", b"10"])
+            self.assertEqual([len(shard.lines()) for shard in plan], [shard.rows for shard in plan])
             self.assertEqual([s.first for s in plan], [sum(t.rows for t in plan[:i]) for i in range(len(plan))])
             self.assertTrue(all(1 <= s.rows <= size for s in plan))
-            self.assertEqual([f["rows"] for f in files], [5, 0, 3, 2])
+            self.assertEqual([f["rows"] for f in files], [5, 0, 2, 2])
             self.assertEqual(shards.unpacked(shards.packed(plan[0])), plan[0])
 
     def test_only_whole_shards_count(self):

@@ -16,7 +16,7 @@ import warnings
 from fractions import Fraction
 
 import heddle
-from heddle import (all_positions, at, attend, block, blocks, columns, commit, committed, decoded,
+from heddle import (all_positions, at, attend, attention_outside, block, blocks, columns, commit, committed, decoded,
                     dense, every, first, recompute, reuse, salient, schedule, sinks,
                     undecoded, uniform, visible, window)
 from common import ROOT
@@ -185,6 +185,8 @@ class TextTest(unittest.TestCase):
                 "streaming-llm": attend(window(256) | sinks(0.1)),
                 "fast-dllm-dual-parallel": reuse("kv") + recompute(all_positions, on=start) +
                 recompute(block) + commit("above", 0.9) + attend(dense),
+                "flashblock": reuse("kv", attention_outside(block, on=start)) + recompute(all_positions, on=start) +
+                recompute(block) + attend(dense),
                 "threshold-revoke": commit("above", 0.6, revoke=0.9) + attend(),
                 "per-layer": attend(columns(keep="1/8", group=128), refresh=every(8)) +
                 attend(layers=(0, 1)) + attend(window(256), layers=(-1, -1)),
@@ -202,6 +204,17 @@ class TextTest(unittest.TestCase):
                 # Order of independent values is the writer's own.
                 self.assertEqual(sorted(self.plain(written(name.replace("-", "_"), made))),
                                  sorted(self.plain(theirs)))
+
+    def test_attention_outside_is_of_positions_on_a_cadence(self):
+        kept = attention_outside(block, first(1).in_block())
+        self.assertEqual(repr(kept), "<heddle.Outside attention(outside = block, on = (first(1) in block))>")
+        for wrong in (lambda: attention_outside("block", every(4)), lambda: attention_outside(block, 4)):
+            with self.assertRaises(TypeError):
+                wrong()
+        with self.assertRaisesRegex(ValueError, "'attention' is none of kv"):
+            reuse("kv", "attention")
+        with self.assertRaisesRegex(heddle.ScheduleError, "need not include step 1"):
+            heddle.canonical(reuse("kv", attention_outside(block, every(4, start=2))) + attend())
 
     @staticmethod
     def plain(text):
@@ -310,6 +323,29 @@ class TextTest(unittest.TestCase):
                 heddle.parse(text)
             self.assertEqual((caught.exception.line, caught.exception.column), (line, column), text)
 
+    def test_errors_of_one_line_are_the_compilers(self):
+        for text, column, why in (
+                ("heddle.schedule @a { %c = cadence evry(4) attend dense }", 35, "'evry'"),
+                ("heddle.schedule @a { attend pairs(%b) }", 35, "undeclared SSA value"),
+                ("heddle.schedule @a { %w = window(64) attend pairs(%w) attend pairs(%w) }", 38, "write it last")):
+            with self.subTest(text):
+                with self.assertRaisesRegex(heddle.ScheduleError, why) as caught:
+                    heddle.parse(text)
+                with self.assertRaises(heddle.ScheduleError) as theirs:
+                    heddle.compile(text)
+                self.assertEqual(str(caught.exception), str(theirs.exception))
+                self.assertEqual((caught.exception.line, caught.exception.column), (1, column))
+
+    def test_half_of_a_surrogate_pair_is_refused(self):
+        text = "heddle.schedule @a {\n  // \ud800\n  attend dense\n}"
+        for make in (heddle.parse, heddle.compile, heddle.canonical, heddle.explain):
+            with self.assertRaisesRegex(heddle.ScheduleError, r"schedule:2:6: error: .*U\+D800") as caught:
+                make(text)
+            str(caught.exception).encode()
+            self.assertEqual((caught.exception.line, caught.exception.column), (2, 6))
+        with self.assertRaisesRegex(heddle.HeddleError, "surrogates not allowed"):
+            heddle.compile(attend(), cache_dir="\ud800")
+
     def test_what_was_read_composes(self):
         cached = heddle.preset("fast-dllm-dual") + attend(window(64), layers=(0, 1))
         text = heddle.canonical(schedule("both", cached))
@@ -317,19 +353,21 @@ class TextTest(unittest.TestCase):
         self.assertIn("in layers(0 to 1)", text)
 
     def test_text_that_cannot_be_read(self):
-        for line, why, text in (
-                (2, "is not defined", "heddle.schedule @a {\n  attend pairs(%b)\n}"),
-                (2, "no operation", "heddle.schedule @a {\n  heddle.attned dense\n}"),
-                (2, "no operation", "heddle.schedule @a {\n  %a = reuse kv\n}"),
-                (2, "by mean_probability", "heddle.schedule @a {\n  %a = select x\n}"),
-                (1, "ends before", "heddle.schedule @a {"),
-                (1, "expected 'heddle.schedule", "func.func @a() {"),
-                (3, "no schedule @b; there are: a",
-                 "heddle.schedule @a {\n  attend dense\n}")):
-            with self.subTest(why):
-                with self.assertRaisesRegex(heddle.ScheduleError, why) as caught:
-                    heddle.parse(text, "b" if "@b" in why else None)
-                self.assertEqual(caught.exception.line, line)
+        texts = ((2, "is not defined", "heddle.schedule @a {\n  attend pairs(%b)\n}"),
+                 (2, "no operation", "heddle.schedule @a {\n  heddle.attned dense\n}"),
+                 (2, "no operation", "heddle.schedule @a {\n  %a = reuse kv\n}"),
+                 (2, "by mean_probability", "heddle.schedule @a {\n  %a = select x\n}"),
+                 (1, "ends before", "heddle.schedule @a {"),
+                 (1, "expected 'heddle.schedule", "func.func @a() {"),
+                 (3, "no schedule @b; there are: a",
+                  "heddle.schedule @a {\n  attend dense\n}"))
+        # Where there is a compiler, it says what is wrong.
+        with unittest.mock.patch.dict(os.environ, {"HEDDLEC": "/nonexistent"}):
+            for line, why, text in texts:
+                with self.subTest(why):
+                    with self.assertRaisesRegex(heddle.ScheduleError, why) as caught:
+                        heddle.parse(text, "b" if "@b" in why else None)
+                    self.assertEqual(caught.exception.line, line)
         with self.assertRaisesRegex(heddle.ScheduleError, "expected one schedule"):
             heddle.parse("")
 

@@ -141,6 +141,16 @@ class SearchTest(unittest.TestCase):
         self.assertLess(worse["rungs"][0]["high"], search.floor_of("short"))
         self.assertIn("the floor is", worse["why"])
 
+    def test_what_was_tried_is_not_proposed_while_something_else_is_left(self):
+        result = dict(state="complete", why="", rungs=[], cost=1.0, accuracy=1.0, low=1.0, high=1.0)
+        with mock.patch.object(Search, "_climb", lambda search, schedule: dict(result)):
+            search = small(trials=40, axes=("keep",), parts=1, floor="90")
+        starts = len(search.space.starts())
+        # The shares of columns: all 7 come, and then what was there again.
+        keys = [trial["key"] for trial in search.trials]
+        self.assertEqual(len(set(keys)), 7)
+        self.assertEqual(len(set(keys[:starts + 7 - len(set(keys[:starts]))])), 7)
+
     def test_the_best_is_the_cheapest_that_passes(self):
         search = small(trials=6, cost="measured", axes=("keep",), floor="dense-0")
         self.assertEqual(search.best()["number"], min(

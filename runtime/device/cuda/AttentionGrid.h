@@ -34,7 +34,7 @@ inline int64_t headsWithTiles(const bundle::KernelVariant &variant,
 /// Whether each task of a persistent kernel gets a block of its own after all.
 /// Blocks that go on drift apart. Over lists, each block's of other keys, they
 /// then read two heads at once: where these do not fit the L2, that costs more
-/// than going on saves (docs/Performance.md, "Persistent grids").
+/// than going on saves (docs/Performance.md, "Lists of keys and blocks").
 inline bool hasBlockEach(const bundle::Kernel &kernel,
                          const bundle::KernelVariant &variant, int64_t keys,
                          const DeviceInfo &device) {

@@ -16,7 +16,6 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
-#include <optional>
 #include <vector>
 
 namespace heddle::rt::cuda {
@@ -72,10 +71,11 @@ private:
   int64_t size;
 };
 
-/// Rows of one head whose lists are counted together, with the lists' place in
-/// a buffer.
+/// Rows [begin, end) of heads whose lists are counted together: some of one
+/// head's, or all of several heads'.
 struct Piece {
-  int64_t head = 0, begin = 0, end = 0;
+  int64_t firstHead = 0, lastHead = 0; ///< both are of it
+  int64_t begin = 0, end = 0;
 };
 
 } // namespace
@@ -98,11 +98,17 @@ Result<int64_t> ListCounter::count(const Stream &stream,
   int64_t rows = widest;
   while (rows < n && bytesFor(2 * rows) <= pieceBytes)
     rows *= 2;
+  // Two pieces at least, so that one arrives while the other is counted.
+  int64_t headsOf = 1;
+  if (rows >= n)
+    headsOf = std::clamp<int64_t>(pieceBytes / bytesFor(n), 1,
+                                  std::max<int64_t>(heads / 2, 1));
+  const int64_t bytes = headsOf * bytesFor(std::min(rows, n));
   for (Lane &lane : lanes) {
-    if (lane.buffer.size() >= bytesFor(rows) && lane.copied.handle())
+    if (lane.buffer.size() >= bytes && lane.copied.handle())
       continue;
-    Result<PinnedBuffer> buffer = PinnedBuffer::allocate(
-        stream.context(), std::max(bytesFor(rows), pieceBytes));
+    Result<PinnedBuffer> buffer =
+        PinnedBuffer::allocate(stream.context(), std::max(bytes, pieceBytes));
     if (!buffer)
       return buffer.takeError();
     lane.buffer = std::move(*buffer);
@@ -113,23 +119,27 @@ Result<int64_t> ListCounter::count(const Stream &stream,
   }
 
   std::vector<Piece> pieces;
-  for (int64_t head = 0; head < heads; ++head)
+  for (int64_t head = 0; head < heads; head += headsOf)
     for (int64_t begin = 0; begin < n; begin += rows)
-      pieces.push_back({head, begin, std::min(begin + rows, n)});
+      pieces.push_back({head, std::min(head + headsOf, heads) - 1, begin,
+                        std::min(begin + rows, n)});
+  /// Lists of the c-th term that a piece has of each of its heads.
+  auto listsOf = [&](const Piece &piece, size_t c) {
+    return (piece.end - 1) / groups[c] + 1 - piece.begin / groups[c];
+  };
 
   auto fetch = [&](size_t index) -> Status {
     const Piece &piece = pieces[index];
     Lane &lane = lanes[index % 2];
     std::byte *to = lane.buffer.data();
     for (size_t c = 0; c < columns; ++c) {
-      int64_t first = piece.begin / groups[c];
-      int64_t bytes =
-          ((piece.end - 1) / groups[c] + 1 - first) * lists[c].rowBytes;
+      // Of all heads the lists are one after another.
+      const int64_t bytes = (piece.lastHead + 1 - piece.firstHead) *
+                            listsOf(piece, c) * lists[c].rowBytes;
+      void *from =
+          bundle::listRow(lists[c], piece.firstHead, piece.begin / groups[c]);
       if (Status s =
-              stream.copyToHost(to,
-                                reinterpret_cast<uintptr_t>(bundle::listRow(
-                                    lists[c], piece.head, first)),
-                                bytes);
+              stream.copyToHost(to, reinterpret_cast<uintptr_t>(from), bytes);
           !s)
         return s;
       to += bytes;
@@ -138,56 +148,50 @@ Result<int64_t> ListCounter::count(const Stream &stream,
   };
 
   const int64_t sinks = bundle::sinkBound(terms, n);
-  const bool bounded = boundsLists(terms);
+  // One list, whose rows keep all of it, is looked at as the device wrote it.
+  const bool alone =
+      columns == 1 && std::ranges::none_of(terms, [](const Term &term) {
+        return bundle::readsList(term) && !term.within.empty();
+      });
   std::atomic<int64_t> damaged = -1;
-  /// Pairs of rows [begin, end) of a piece, which share their lists.
-  auto countRun = [&](const Piece &piece, const std::byte *from, int64_t begin,
-                      int64_t end) {
-    std::vector<int32_t> merged;
-    const std::byte *row = nullptr;
-    std::optional<BoundedLists> parts;
-    if (bounded)
-      parts.emplace(terms);
-    for (size_t c = 0; c < columns; ++c) {
-      int64_t first = piece.begin / groups[c];
-      row = from + (begin / groups[c] - first) * lists[c].rowBytes;
-      from += ((piece.end - 1) / groups[c] + 1 - first) * lists[c].rowBytes;
-      if (columns == 1 && !bounded)
-        break;
-      size_t before = merged.size();
-      merged.resize(before + lists[c].keep);
-      if (!bundle::decodeList(encoding, n, row,
-                              std::span(merged).subspan(before)))
-        damaged = piece.head;
-      for (size_t i = before; bounded && i < merged.size(); ++i)
-        parts->add(c, merged[i], merged[i] + 1);
-    }
+  /// Pairs of rows [begin, end) of a head of a piece, which share their lists.
+  auto countRun = [&](const Piece &piece, const std::byte *from, int64_t head,
+                      int64_t begin, int64_t end) {
     int64_t pairs = 0;
-    if (bounded) {
-      parts->close();
-      for (int64_t i = begin; i < end; ++i)
-        pairs += parts->count([&](std::span<const Term> each, auto use) {
-          bundle::forRuns(each, i, sinks, n, use);
+    auto rowOf = [&](size_t c) {
+      const int64_t each = listsOf(piece, c);
+      const int64_t at = (head - piece.firstHead) * each + begin / groups[c] -
+                         piece.begin / groups[c];
+      const std::byte *row = from + at * lists[c].rowBytes;
+      from += (piece.lastHead + 1 - piece.firstHead) * each * lists[c].rowBytes;
+      return row;
+    };
+    if (alone) {
+      const Keys keys(encoding, rowOf(0), lists[0].keep);
+      if (encoding == Encoding::Bitmap && keys.between(0, n) != keys.count())
+        damaged = head;
+      for (int64_t i = begin; i < end; ++i) {
+        pairs += keys.count();
+        bundle::forRuns(terms, i, sinks, n, [&](int64_t first, int64_t last) {
+          pairs += last - first - keys.between(first, last);
         });
+      }
       return pairs;
     }
-    Keys keys(encoding, row, lists[0].keep);
-    if (columns == 1) {
-      if (encoding == Encoding::Bitmap && keys.between(0, n) != keys.count())
-        damaged = piece.head;
-    } else {
-      std::sort(merged.begin(), merged.end());
-      merged.erase(std::unique(merged.begin(), merged.end()), merged.end());
-      keys = Keys(Encoding::Int32,
-                  reinterpret_cast<const std::byte *>(merged.data()),
-                  static_cast<int64_t>(merged.size()));
+    SharedLists shared(terms);
+    std::vector<int32_t> keys;
+    for (size_t c = 0; c < columns; ++c) {
+      keys.resize(static_cast<size_t>(lists[c].keep));
+      if (!bundle::decodeList(encoding, n, rowOf(c), keys))
+        damaged = head;
+      for (int32_t key : keys)
+        shared.add(c, key, int64_t(key) + 1);
     }
-    for (int64_t i = begin; i < end; ++i) {
-      pairs += keys.count();
-      bundle::forRuns(terms, i, sinks, n, [&](int64_t first, int64_t last) {
-        pairs += last - first - keys.between(first, last);
+    shared.close();
+    for (int64_t i = begin; i < end; ++i)
+      pairs += shared.count([&](std::span<const Term> each, auto use) {
+        bundle::forRuns(each, i, sinks, n, use);
       });
-    }
     return pairs;
   };
 
@@ -213,9 +217,14 @@ Result<int64_t> ListCounter::count(const Stream &stream,
       row = next;
     }
     starts.push_back(piece.end);
-    parallelFor(static_cast<int64_t>(starts.size()) - 1, [&](int64_t i, int) {
-      total += countRun(piece, lane.buffer.data(), starts[i], starts[i + 1]);
-    });
+    const auto runs = static_cast<int64_t>(starts.size()) - 1;
+    parallelFor((piece.lastHead + 1 - piece.firstHead) * runs,
+                [&](int64_t each, int) {
+                  const int64_t i = each % runs;
+                  total += countRun(piece, lane.buffer.data(),
+                                    piece.firstHead + each / runs, starts[i],
+                                    starts[i + 1]);
+                });
     if (int64_t head = damaged; head >= 0)
       return Error("an index list of head " + std::to_string(head) +
                    " on the device is damaged");

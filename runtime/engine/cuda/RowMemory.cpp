@@ -176,6 +176,50 @@ Status DeviceRowMemory::compare(const RowComparison &rows, int64_t width,
                                 (rows.writes ? abi::compareStores : 0)});
 }
 
+Status DeviceRowMemory::merge(const RowMerge &rows, int64_t heads,
+                              int64_t headDim) {
+  if (rows.kept.index.empty())
+    return Status::success();
+  uploads.gather();
+  Result<const int32_t *> from = upload(rows.now.index);
+  if (!from)
+    return from.takeError();
+  Result<const int32_t *> at = upload(rows.kept.index);
+  if (!at)
+    return at.takeError();
+  Result<DevicePtr> lseAt = uploads.putBytes(stream, std::as_bytes(rows.lseAt));
+  if (!lseAt)
+    return lseAt.takeError();
+  Result<const int32_t *> lseStride = upload(rows.lseStride);
+  if (!lseStride)
+    return lseStride.takeError();
+  const int32_t *to = nullptr;
+  if (rows.output.base) {
+    Result<const int32_t *> uploaded = upload(rows.output.index);
+    if (!uploaded)
+      return uploaded.takeError();
+    to = *uploaded;
+  }
+  if (Status s = uploads.send(stream); !s)
+    return s;
+  return kernels(stream, count(rows.kept.index),
+                 abi::MergeArgs{.x = rows.now.base,
+                                .from = *from,
+                                .xStride = rows.now.stride,
+                                .lse = rows.lse,
+                                .lseAt = cuda::at<const int64_t>(*lseAt),
+                                .lseStride = *lseStride,
+                                .cache = base(rows.kept),
+                                .at = *at,
+                                .keptLse = rows.keptLse,
+                                .newLse = rows.newLse,
+                                .y = base(rows.output),
+                                .to = to,
+                                .yStride = rows.output.stride,
+                                .heads = heads,
+                                .headDim = headDim});
+}
+
 Result<std::span<const float>> DeviceRowMemory::similarities(int64_t rows) {
   if (rows > 0)
     if (Status s = stream.copyToHost(pinned.data(), addressOf(similarity.get()),

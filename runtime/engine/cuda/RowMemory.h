@@ -38,6 +38,7 @@ public:
   Status fetch(const RowTable &rows, int64_t width, void *host) override;
   Status compare(const RowComparison &rows, int64_t width,
                  int64_t first) override;
+  Status merge(const RowMerge &rows, int64_t heads, int64_t headDim) override;
   Result<std::span<const float>> similarities(int64_t count) override;
 
 private:

@@ -142,7 +142,7 @@ TEST_F(Tuning, CandidatesHaveTheirTablesBesideThem) {
   write("b.json", R"({"wgmma": [{}, {}]})");
   EXPECT_PRED2(has, refused({p, (folder / "b.hdl").string()}), "2 tilings");
   for (const char *text :
-       {"", "{", "[]", R"({"wgmma": 1})", R"({"wgmma": [1]})"}) {
+       {" ", "{", "[]", R"({"wgmma": 1})", R"({"wgmma": [1]})"}) {
     write("b.json", text);
     EXPECT_PRED2(has, refused({p, (folder / "b.hdl").string()}),
                  "expected a table of tilings");

@@ -42,9 +42,17 @@ public:
     groups.push_back(group);
   }
 
-  /// All rows, then some of a sequence with gaps.
+  /// All rows, also over some keys, then some of a sequence with gaps.
   void check(std::mt19937_64 &random) {
     checkRows(random);
+    const std::string all = name;
+    if (takesParts(kernel)) {
+      problem.takeSomeKeys(random);
+      name += " keys=" + std::to_string(problem.args.n);
+      checkRows(random);
+      problem.takeAllRows();
+      name = all;
+    }
     problem.thinOut(random);
     name += " rows=" + std::to_string(problem.args.rows);
     checkRows(random);

@@ -42,6 +42,8 @@ public:
           plan.add("positions", placed[s] ? problem(s).shape.n * 4 : 0));
       firstRows.push_back(cutRows(s));
       firstRowSlots.push_back(plan.add("tiles", wordBytes(firstRows.back())));
+      if (problem(s).args.n != problem(s).shape.n)
+        name += (s ? ", keys=" : " keys=") + std::to_string(problem(s).args.n);
       if (placed[s])
         name += (s ? ", rows=" : " rows=") + std::to_string(rows(s));
     }
@@ -298,6 +300,14 @@ Finding conformance::checkAttentionOnCuda(const CudaUnderTest &gpu,
     judge(sequences, placed);
     if (variant.allRows)
       return;
+    // All rows over some keys: the forms for few rows have no more than keys.
+    if (takesParts(kernel) && variant.leastKeys == 0) {
+      for (const std::shared_ptr<Inputs> &each : sequences)
+        each->problem.takeSomeKeys(*draws);
+      judge(sequences, placed);
+      for (const std::shared_ptr<Inputs> &each : sequences)
+        each->problem.takeAllRows();
+    }
     const size_t certain = (*draws)() % sequences.size();
     for (size_t s = 0; s < sequences.size(); ++s) {
       placed[s] = s == certain || (*draws)() % 2;

@@ -135,8 +135,16 @@ bool CudaCase::downloadOutput(size_t sequence) {
 abi::AttentionArgs CudaCase::argumentsOf(size_t sequence) const {
   abi::AttentionArgs args = problem(sequence).args;
   args.query = address<void>(slots[sequence].query);
-  args.key = address<void>(slots[sequence].key);
-  args.value = address<void>(slots[sequence].value);
+  // Keys may begin behind the first one.
+  Problem &p = problem(sequence);
+  const int64_t bytes = byteSize(p.shape.dtype);
+  const int64_t first =
+      (static_cast<const std::byte *>(args.key) - p.key.data()) /
+      (args.keyStride * bytes);
+  args.key = address<std::byte>(slots[sequence].key) +
+             first * strideOf(args.keyStride) * bytes;
+  args.value = address<std::byte>(slots[sequence].value) +
+               first * strideOf(args.valueStride) * bytes;
   args.output = address<void>(slots[sequence].output);
   args.lse = address<float>(slots[sequence].lse);
   args.queryStride = strideOf(args.queryStride);

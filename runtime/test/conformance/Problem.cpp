@@ -145,8 +145,21 @@ static int64_t below(std::mt19937_64 &random, int64_t bound) {
 }
 
 void Problem::takeAllRows() {
-  args.rows = shape.n;
+  args.key = key.data();
+  args.value = value.data();
+  args.n = args.rows = shape.n;
   std::iota(place.as<int32_t>(), place.as<int32_t>() + shape.n, 0);
+}
+
+void Problem::takeSomeKeys(std::mt19937_64 &random) {
+  takeAllRows();
+  const int64_t counts[] = {1, shape.n, 1 + below(random, shape.n),
+                            1 + below(random, std::min<int64_t>(shape.n, 40))};
+  args.n = counts[below(random, std::size(counts))];
+  const int64_t first = below(random, shape.n - args.n + 1);
+  const int64_t bytes = byteSize(shape.dtype);
+  args.key = key.data() + first * args.keyStride * bytes;
+  args.value = value.data() + first * args.valueStride * bytes;
 }
 
 void Problem::sampleRows(std::mt19937_64 &random) {

@@ -62,8 +62,11 @@ public:
 
   /// Leaves out rows: none, some, all but one or all of them.
   void sampleRows(std::mt19937_64 &random);
-  /// All rows again.
+  /// All rows and keys again.
   void takeAllRows();
+  /// All rows over some keys that follow each other, as few as one: there may
+  /// be more rows than keys. For kernels of takesParts().
+  void takeSomeKeys(std::mt19937_64 &random);
   /// Leaves out rows and positions.
   void thinOut(std::mt19937_64 &random);
   /// Tells kernels of these terms how many sinks there are, if that is a share
@@ -75,6 +78,12 @@ public:
     lse.poison();
   }
 };
+
+/// Whether a kernel's keys may begin anywhere in the sequence: it reads no
+/// place.
+inline bool takesParts(const bundle::Kernel &kernel) {
+  return kernel.terms.empty() && !kernel.scores.usesPositions();
+}
 
 /// Index lists of random keys or blocks in guarded memory.
 struct RandomLists {

@@ -162,6 +162,37 @@ void compare(const abi::CompareArgs &a, int64_t blocks, DType t) {
   }
 }
 
+void merge(const abi::MergeArgs &a, int64_t blocks, DType t) {
+  const int64_t width = a.heads * a.headDim;
+  for (int64_t i = 0; i < blocks; ++i) {
+    int64_t from = rowOf(a.from, i), at = rowOf(a.at, i), to = rowOf(a.to, i);
+    EXPECT_GE(from, 0);
+    for (int64_t h = 0; h < a.heads; ++h) {
+      const double x = a.lse[a.lseAt[i] + h * a.lseStride[i]];
+      const double c =
+          a.keptLse ? double(a.keptLse[at * a.heads + h]) : -INFINITY;
+      const double ofX = std::exp2(x), ofC = std::exp2(c), sum = ofX + ofC;
+      if (a.newLse)
+        a.newLse[at * a.heads + h] = static_cast<float>(std::log2(sum));
+      for (int64_t e = h * a.headDim; e < (h + 1) * a.headDim; ++e) {
+        const float now = get(a.x, from * a.xStride + e, t);
+        double mean = now;
+        if (a.keptLse)
+          mean = sum > 0
+                     ? ((ofX > 0 ? ofX * double(now) : 0) +
+                        (ofC > 0 ? ofC * double(get(a.cache, at * width + e, t))
+                                 : 0)) /
+                           sum
+                     : 0;
+        if (a.y)
+          put(a.y, to * a.yStride + e, t, static_cast<float>(mean));
+        else
+          put(a.cache, at * width + e, t, static_cast<float>(mean));
+      }
+    }
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // The sampler
 //===----------------------------------------------------------------------===//
@@ -324,7 +355,10 @@ void attend(const Compiled &code, const Launch &launch) {
           << code.variant.leastKeys;
       EXPECT_EQ(code.variant.packed, args.kvGroup > 1);
     }
-    EXPECT_TRUE(args.place || args.rows == 0 || args.rows == args.n)
+    const bool readsPlaces =
+        !code.kernel.terms.empty() || code.kernel.scores.usesPositions();
+    EXPECT_TRUE(args.place || args.rows == 0 || args.rows == args.n ||
+                !readsPlaces)
         << args.rows << " of " << args.n << " rows without their places";
     EXPECT_TRUE(byPlace || !args.place || !code.kernel.hasLists())
         << "rows of a kernel with lists that are not cut by place";
@@ -462,6 +496,9 @@ void installKernels(const bundle::Manifest &manifest) {
         break;
       case bundle::RowOp::Compare:
         install(compare);
+        break;
+      case bundle::RowOp::Merge:
+        install(merge);
         break;
       case bundle::RowOp::MaskedCount:
         install(maskedCount);

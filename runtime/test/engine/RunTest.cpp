@@ -296,6 +296,34 @@ TEST_F(RunTest, HostDrivenRowsThatEndByChoice) {
   compareHostDriven(manifest, promptsOf({5, 20}), lengthsOf(16, 16, 8));
 }
 
+// A block's first step keeps attention over the keys outside of the block, or
+// of what is masked in it; at the others the block's rows attend to those
+// inside.
+TEST_F(RunTest, HostDrivenAttentionOutsideIsKept) {
+  for (const rt::test::TinyShape &shape : {tiny, grouped}) {
+    makeModel(shape);
+    bundle::Manifest manifest = denseManifest();
+    manifest.kernels[0].writesLse = true;
+    bundle::Positions hull = positions(bundle::Positions::Kind::Hull);
+    hull.of = {1};
+    manifest.positions = {positions(bundle::Positions::Kind::Block),
+                          positions(bundle::Positions::Kind::Undecoded, 3),
+                          hull};
+    bundle::Pass some;
+    some.rows = 0;
+    const bundle::Cadence start =
+        cadence(bundle::Cadence::Kind::First, 1, true);
+    manifest.passes = {passOn(start), some};
+    manifest.reuse.kv = true;
+    manifest.reuse.attention = bundle::Reuse::Attention::Outside;
+    manifest.reuse.cadence = start;
+    for (int64_t inside : {0, 2}) {
+      manifest.reuse.inside = inside;
+      compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 8));
+    }
+  }
+}
+
 /// The block alone after its first step; what is above a confidence becomes
 /// tokens.
 bundle::Manifest cachedBlocks(bundle::Ratio above) {

@@ -16,8 +16,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 namespace heddle::rt::cuda::test {
 namespace {
@@ -414,6 +416,137 @@ TEST_P(RowKernelsTest, Compare) {
         EXPECT_EQ(readElements(deviceY), y)
             << width << ", given " << bits << ", flags " << flags;
       }
+}
+
+TEST_P(RowKernelsTest, Merge) {
+  constexpr float none = -std::numeric_limits<float>::infinity();
+  const float nan = std::nanf("");
+  const int64_t rows = 9;
+  const std::vector<int32_t> from = {4, 1, 0, 8, 3}, at = {5, 0, 3, 1, 7},
+                             to = {7, 2, 8, 0, 4};
+  const auto count = static_cast<int64_t>(from.size());
+  auto deviceFrom = upload(from), deviceAt = upload(at), deviceTo = upload(to);
+  enum { From = 1, At = 2, To = 4, Y = 8, Kept = 16, New = 32, All = 64 };
+  struct Shape {
+    int64_t heads, headDim;
+  };
+  for (auto [heads, headDim] :
+       {Shape{1, 8}, {3, 24}, {4, 64}, {7, 128}, {16, 128}})
+    for (int bits = 0; bits < All; ++bits) {
+      const int64_t width = heads * headDim;
+      const int64_t xStride = width + 40, yStride = width + 16;
+      std::vector<float> x = random(rows * xStride),
+                         cache = random(rows * width),
+                         y = random(rows * yStride), lse, kept;
+      // Log-sum-exps of two launches, of 3 and 2 rows, and of kept rows.
+      for (int64_t i = 0; i < count * heads; ++i)
+        lse.push_back(static_cast<float>(engine() % 40) - 20);
+      for (int64_t i = 0; i < rows * heads; ++i)
+        kept.push_back(static_cast<float>(engine() % 4000) / 100 - 20);
+      std::vector<int64_t> lseAt = {2, 1, 0, 3 * heads, 3 * heads + 1};
+      std::vector<int32_t> lseStride = {3, 3, 3, 2, 2};
+      auto keptRow = [&](int64_t i) {
+        return rowOf(bits & At ? &at : nullptr, i);
+      };
+      auto xAt = [&](int64_t i, int64_t e) {
+        return rowOf(bits & From ? &from : nullptr, i) * xStride + e;
+      };
+      // Of row 0 nothing is new, of row 1 nothing kept, of row 3 nothing at all
+      // in one head; what has no key may be anything.
+      const int64_t h0 = heads - 1;
+      lse[lseAt[0] + h0 * lseStride[0]] = none;
+      lse[lseAt[3] + h0 * lseStride[3]] = none;
+      kept[keptRow(1) * heads + h0] = kept[keptRow(3) * heads + h0] = none;
+      for (int64_t e = h0 * headDim; e < width && bits & Kept; ++e) {
+        x[xAt(0, e)] = x[xAt(3, e)] = nan;
+        cache[keptRow(1) * width + e] = cache[keptRow(3) * width + e] = nan;
+      }
+      auto deviceX = uploadElements(x), deviceCache = uploadElements(cache),
+           deviceY = uploadElements(y);
+      auto deviceLse = upload(lse), deviceKept = upload(kept);
+      auto deviceLseAt = upload(lseAt);
+      auto deviceStride = upload(lseStride);
+      std::vector<float> fresh(rows * heads, 7);
+      auto deviceNew = upload(fresh);
+      launch(RowOp::Merge, count,
+             abi::MergeArgs{
+                 .x = deviceX.as<void>(),
+                 .from = bits & From ? deviceFrom.as<int32_t>() : nullptr,
+                 .xStride = xStride,
+                 .lse = deviceLse.as<float>(),
+                 .lseAt = deviceLseAt.as<int64_t>(),
+                 .lseStride = deviceStride.as<int32_t>(),
+                 .cache = deviceCache.as<void>(),
+                 .at = bits & At ? deviceAt.as<int32_t>() : nullptr,
+                 .keptLse = bits & Kept ? deviceKept.as<float>() : nullptr,
+                 .newLse = bits & New ? deviceNew.as<float>() : nullptr,
+                 .y = bits & Y ? deviceY.as<void>() : nullptr,
+                 .to = bits & To ? deviceTo.as<int32_t>() : nullptr,
+                 .yStride = yStride,
+                 .heads = heads,
+                 .headDim = headDim});
+      std::vector<float> gotCache = readElements(deviceCache),
+                         gotY = readElements(deviceY),
+                         gotNew = deviceNew.read<float>();
+      // Rows that none of the launch's are.
+      std::vector<float> ownCache = cache, ownY = y, ownNew = fresh;
+      for (int64_t i = 0; i < count; ++i)
+        for (int64_t h = 0; h < heads; ++h) {
+          const int64_t row = keptRow(i);
+          const double l = lse[lseAt[i] + h * lseStride[i]];
+          const double k =
+              bits & Kept ? double(kept[row * heads + h]) : -INFINITY;
+          const double sum = std::exp2(l) + std::exp2(k);
+          SCOPED_TRACE(testing::Message()
+                       << heads << " heads of " << headDim << ", given " << bits
+                       << ", row " << i << ", head " << h);
+          if (bits & New) {
+            const float found = gotNew[row * heads + h];
+            if (sum > 0)
+              EXPECT_NEAR(found, std::log2(sum), 1e-5);
+            else
+              EXPECT_EQ(found, none);
+            ownNew[row * heads + h] = found;
+          }
+          for (int64_t e = h * headDim; e < (h + 1) * headDim; ++e) {
+            const double now = x[xAt(i, e)], before = cache[row * width + e];
+            const double exact =
+                !(bits & Kept) ? now
+                : sum > 0
+                    ? (std::exp2(l) > 0 ? std::exp2(l) * now / sum : 0) +
+                          (std::exp2(k) > 0 ? std::exp2(k) * before / sum : 0)
+                    : 0;
+            const int64_t yAt =
+                rowOf(bits & To ? &to : nullptr, i) * yStride + e;
+            const float found =
+                bits & Y ? gotY[yAt] : gotCache[row * width + e];
+            // What is rounded are the parts, which may cancel out.
+            const double size =
+                !(bits & Kept) || sum == 0
+                    ? std::abs(exact)
+                    : ((std::exp2(l) > 0 ? std::exp2(l) * std::abs(now) : 0) +
+                       (std::exp2(k) > 0 ? std::exp2(k) * std::abs(before)
+                                         : 0)) /
+                          sum;
+            const double ulp = dtype() == DType::F32    ? 4e-6
+                               : dtype() == DType::BF16 ? 1.0 / 128
+                                                        : 1.0 / 1024;
+            ASSERT_NEAR(found, exact, ulp * size + 1e-7);
+            (bits & Y ? ownY[yAt] : ownCache[row * width + e]) = found;
+          }
+        }
+      // Nothing else has changed: NaNs are compared by their places.
+      auto bitsOf = [](const std::vector<float> &values) {
+        std::vector<uint32_t> words;
+        for (float value : values)
+          words.push_back(std::isnan(value) ? 1
+                                            : std::bit_cast<uint32_t>(value));
+        return words;
+      };
+      EXPECT_EQ(bitsOf(gotCache), bitsOf(ownCache));
+      EXPECT_EQ(bitsOf(gotY), bitsOf(ownY));
+      EXPECT_EQ(gotNew, ownNew);
+    }
 }
 
 TEST_P(RowKernelsTest, CompareOfEqualZeroAndBrokenRows) {

@@ -11,198 +11,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/program/Program.h"
-#include "runtime/reference/ReferenceExecutor.h"
-#include "runtime/schedule/Executor.h"
-#include "runtime/test/schedule/HandBundle.h"
-#include "runtime/test/schedule/Tensors.h"
-#include "runtime/test/schedule/Toy.h"
-
-#include <gtest/gtest.h>
+#include "runtime/test/schedule/ProgramCases.h"
 
 #include <algorithm>
 #include <numeric>
 
 using namespace heddle;
 using namespace heddle::rt;
-using bundle::Cadence;
-using bundle::Pass;
-using bundle::Positions;
-using bundle::Reuse;
-using bundle::When;
-using test::ToyModel;
-using test::ToyTruth;
-
-namespace {
-
-Cadence every(int64_t period, int64_t from = 1) {
-  Cadence cadence;
-  cadence.kind = Cadence::Kind::Every;
-  cadence.period = period;
-  cadence.from = from;
-  return cadence;
-}
-
-Cadence first(int64_t count) {
-  Cadence cadence;
-  cadence.kind = Cadence::Kind::First;
-  cadence.count = count;
-  return cadence;
-}
-
-Pass passOn(const Cadence &cadence, int64_t rows = -1) {
-  Pass pass;
-  pass.when.push_back({When::Kind::On, cadence});
-  pass.rows = rows;
-  return pass;
-}
-
-Positions set(Positions::Kind kind, int64_t count = 0) {
-  Positions positions;
-  positions.kind = kind;
-  positions.count = count;
-  return positions;
-}
-
-/// A token of a position, whenever it is committed; -1 stands for the mask.
-int32_t tokenOf(int64_t position) {
-  return static_cast<int32_t>(position * 7919 % 101);
-}
-
-/// A sequence that a random position of becomes a token after every step.
-struct Decoding {
-  Decoding(SequenceShape of, uint32_t seed) : states({of}), random(seed) {
-    for (int64_t i = 0; i < of.length; ++i)
-      tokens.push_back(i < of.promptLength ? tokenOf(i) : -1);
-  }
-  void commitOne(int64_t step) {
-    std::vector<int64_t> masked;
-    for (size_t i = 0; i < tokens.size(); ++i)
-      if (states.masked[0][i])
-        masked.push_back(static_cast<int64_t>(i));
-    if (masked.empty())
-      return;
-    int64_t chosen = masked[random() % masked.size()];
-    states.commit(0, chosen, step);
-    tokens[chosen] = tokenOf(chosen);
-  }
-  ToyTruth::Set committedAt(int64_t step) const {
-    ToyTruth::Set result;
-    for (size_t i = 0; i < tokens.size(); ++i)
-      if (step > 0 && !states.masked[0][i] && states.committedAt[0][i] == step)
-        result.insert(static_cast<int32_t>(i));
-    return result;
-  }
-  test::States states;
-  std::mt19937 random;
-  std::vector<int32_t> tokens;
-};
-
-ToyTruth::Set range(int64_t begin, int64_t end) {
-  ToyTruth::Set result;
-  for (int64_t i = begin; i < end; ++i)
-    result.insert(static_cast<int32_t>(i));
-  return result;
-}
-
-ToyTruth::Set setOf(const std::vector<int32_t> &list) {
-  return {list.begin(), list.end()};
-}
-
-/// The tokens of the rows of a batch of one sequence.
-std::vector<int32_t> tokensOf(const PackedBatch &batch,
-                              const std::vector<int32_t> &tokens) {
-  std::vector<int32_t> result;
-  for (int32_t position : batch.positions)
-    result.push_back(tokens[position]);
-  return result;
-}
-
-std::unique_ptr<ScheduleExecutor> compiled(const bundle::Manifest &manifest,
-                                           const ModelConfig &config) {
-  auto result = ScheduleExecutor::create(test::makeHandBundle(manifest), config,
-                                         DType::F32);
-  EXPECT_TRUE(result) << result.error().text();
-  return result ? std::move(*result) : nullptr;
-}
-
-/// The definitions: also executes what no bundle may hold.
-std::unique_ptr<ScheduleExecutor> defined(const bundle::Manifest &manifest,
-                                          const ModelConfig &config) {
-  auto result = ReferenceExecutor::create(manifest, config, DType::F32);
-  EXPECT_TRUE(result) << result.error().text();
-  return result ? std::move(*result) : nullptr;
-}
-
-/// Executes a run of one sequence with an executor and with ToyTruth, whose
-/// steps `describe` gives; every hidden state and every layer's rows must
-/// agree.
-void expectTruth(
-    const bundle::Manifest &manifest, const ToyModel &model,
-    SequenceShape shape, int64_t steps,
-    const std::function<ToyTruth::Step(int64_t, const Decoding &)> &describe,
-    bool byDefinition = false) {
-  auto executor = byDefinition ? defined(manifest, model.config)
-                               : compiled(manifest, model.config);
-  ASSERT_TRUE(executor);
-  executor->setTracing(true);
-  Status begun = executor->beginRun({shape}, steps, steps);
-  ASSERT_TRUE(static_cast<bool>(begun)) << begun.error().text();
-  std::vector<Reuse> reuses;
-  for (int64_t layer = 0; layer < model.config.layers; ++layer)
-    reuses.push_back(bundle::reuseOf(manifest, layer, model.config.layers));
-  ToyTruth truth(model, reuses);
-  Decoding decoding(shape, 11);
-  for (int64_t step = 1; step <= steps; ++step) {
-    SCOPED_TRACE("step " + std::to_string(step));
-    auto batch = executor->beginStep(decoding.states.all(step, steps));
-    ASSERT_TRUE(batch) << batch.error().text();
-    ToyTruth::Step what = describe(step, decoding);
-    ASSERT_EQ(setOf((*batch)->positions), what.active);
-    auto found =
-        model.forward(*executor, **batch, tokensOf(**batch, decoding.tokens));
-    ASSERT_TRUE(found) << found.error().text();
-    auto expected = truth.execute(what, decoding.tokens);
-    const int64_t hidden = model.config.hidden;
-    for (int64_t row = 0; row < (*batch)->rows(); ++row) {
-      const int32_t position = (*batch)->positions[row];
-      const bool predicts = expected.count(position) > 0;
-      ASSERT_EQ(executor->predicts(0, row), predicts) << position;
-      for (int64_t e = 0; e < hidden && predicts; ++e)
-        ASSERT_NEAR((*found)[row * hidden + e], expected[position][e], 2e-4)
-            << "position " << position << " element " << e;
-    }
-    int64_t exactRows = 0;
-    if (what.active.empty())
-      continue;
-    ASSERT_EQ(executor->trace().size(), model.layers.size());
-    for (const LayerTrace &layer : executor->trace()) {
-      const ToyTruth::Rows &rows = truth.rows[layer.layer];
-      EXPECT_EQ(setOf(layer.keyRows), rows.exact) << "layer " << layer.layer;
-      const Pass::Exact exact =
-          what.layers.empty() ? what.exact : what.layers[layer.layer].exact;
-      if (reuses[layer.layer].ffn)
-        EXPECT_EQ(setOf(layer.ffnRows), exact == Pass::Exact::Salient ||
-                                                exact == Pass::Exact::SalientFfn
-                                            ? rows.salient
-                                            : rows.exact)
-            << "layer " << layer.layer;
-      exactRows += static_cast<int64_t>(rows.exact.size());
-    }
-    EXPECT_EQ(executor->counters().keyRows, exactRows);
-    decoding.commitOne(step);
-  }
-}
-
-/// Dense attention, and kernels that read no lists.
-bundle::Manifest denseManifest() {
-  bundle::Manifest manifest = test::handManifest();
-  manifest.selections.clear();
-  std::erase_if(manifest.kernels,
-                [](const bundle::Kernel &kernel) { return kernel.hasLists(); });
-  return manifest;
-}
-
-} // namespace
+using namespace heddle::test;
 
 TEST(ProgramExecutor, KeepsKeysAndValuesOfRowsThatAPassLeavesOut) {
   // All rows every fourth step, else those undecoded and just committed.
@@ -273,23 +89,6 @@ TEST(ProgramExecutor, SeesOnlyVisiblePositions) {
                 what.visible = visible;
                 return what;
               });
-}
-
-/// Decoded positions and the first `most` masked ones.
-static ToyTruth::Set decodedAndFirst(const Decoding &decoding, int64_t most) {
-  ToyTruth::Set result;
-  for (size_t i = 0; i < decoding.tokens.size(); ++i)
-    if (!decoding.states.masked[0][i] || most-- > 0)
-      result.insert(static_cast<int32_t>(i));
-  return result;
-}
-
-static ToyTruth::Set firstMasked(const Decoding &decoding, int64_t most) {
-  ToyTruth::Set result;
-  for (int32_t i : decodedAndFirst(decoding, most))
-    if (decoding.states.masked[0][i])
-      result.insert(i);
-  return result;
 }
 
 /// All is visible and computed every fifth step. From the next one on it is
@@ -676,9 +475,9 @@ TEST(ProgramExecutor, NothingLeftOutIsDenseBitForBit) {
   EXPECT_EQ(execute(least, false), dense);
 }
 
+static void executeTogether(const bundle::Manifest &manifest);
+
 TEST(ProgramExecutor, SequencesKnowNothingOfEachOther) {
-  // Three sequences, each at its own place: what each computes in the batch is
-  // what it computes alone, bit for bit.
   bundle::Manifest manifest = denseManifest();
   manifest.reuse = {true, Reuse::Attention::Propagated, true};
   manifest.positions = {set(Positions::Kind::Response),
@@ -694,7 +493,14 @@ TEST(ProgramExecutor, SequencesKnowNothingOfEachOther) {
   window.when = {When::Kind::On, every(4, 2)};
   window.attention = test::kernelNamed(manifest, "window5_sinks2");
   manifest.rules[0].phases.insert(manifest.rules[0].phases.begin(), window);
+  executeTogether(manifest);
+  executeTogether(partsManifest(hullOfMasked(4)));
+  executeTogether(partsManifest({set(Positions::Kind::Prompt)}));
+}
 
+/// Three sequences, each at its own place: what each computes in the batch is
+/// what it computes alone, bit for bit.
+static void executeTogether(const bundle::Manifest &manifest) {
   ToyModel model(2, 4, 2, 9);
   const std::vector<SequenceShape> shapes = {{17, 3}, {9, 0}, {24, 11}};
   constexpr int64_t steps = 14;
@@ -838,6 +644,19 @@ TEST(ProgramExecutor, RefusesToReadWhatNoStepHasComputed) {
   EXPECT_NE(refusal(due, 2).find("recompute all on its cadence"),
             std::string::npos)
       << refusal(due, 2);
+
+  // Attention over keys outside that is kept of some rows, or of none.
+  bundle::Manifest parts = partsManifest({set(Positions::Kind::Prompt)});
+  EXPECT_EQ(refusal(parts, 4), "");
+  parts.reuse.cadence = every(2);
+  EXPECT_NE(refusal(parts, 3).find("to be kept of all 6 visible rows, but the "
+                                   "pass computes 2 of them"),
+            std::string::npos)
+      << refusal(parts, 3);
+  parts.reuse.cadence = every(4, 2);
+  EXPECT_NE(refusal(parts, 1).find("is not kept at any step before"),
+            std::string::npos)
+      << refusal(parts, 1);
 
   // A set that nothing has fixed yet.
   bundle::Manifest late = lists;

@@ -149,30 +149,44 @@ ToyModel::forward(LayerExecutor &executor, const PackedBatch &batch,
   return result;
 }
 
-ToyTruth::Row ToyTruth::attend(const Row &query, const Set &visible,
-                               const std::map<int32_t, Row> &keys,
-                               const std::map<int32_t, Row> &values) const {
+/// Of each head the sum of exp(logit) V over some keys, and behind those of all
+/// heads the sums of exp(logit).
+ToyTruth::Row ToyTruth::sums(const Row &query, const Set &visible,
+                             const std::map<int32_t, Row> &keys,
+                             const std::map<int32_t, Row> &values) const {
   const ModelConfig &config = model.config;
-  Row context(query.size());
+  Row result(query.size() + config.queryHeads);
   for (int64_t h = 0; h < config.queryHeads; ++h) {
     int64_t kvHead = h * config.kvHeads / config.queryHeads;
-    std::map<int32_t, double> weight;
-    double sum = 0;
     for (int32_t j : visible) {
       double dot = 0;
       for (int64_t e = 0; e < config.headDim; ++e)
         dot += query[h * config.headDim + e] *
                keys.at(j)[kvHead * config.headDim + e];
-      weight[j] = std::exp(dot / std::sqrt(double(config.headDim)));
-      sum += weight[j];
-    }
-    for (int32_t j : visible)
+      const double weight = std::exp(dot / std::sqrt(double(config.headDim)));
+      result[query.size() + h] += weight;
       if (auto value = values.find(j); value != values.end())
         for (int64_t e = 0; e < config.headDim; ++e)
-          context[h * config.headDim + e] +=
-              weight[j] / sum * value->second[kvHead * config.headDim + e];
+          result[h * config.headDim + e] +=
+              weight * value->second[kvHead * config.headDim + e];
+    }
   }
+  return result;
+}
+
+ToyTruth::Row ToyTruth::meanOf(const Row &sums) const {
+  const ModelConfig &config = model.config;
+  const int64_t width = config.queryHeads * config.headDim;
+  Row context(sums.begin(), sums.begin() + width);
+  for (int64_t e = 0; e < width; ++e)
+    context[e] /= sums[width + e / config.headDim];
   return context;
+}
+
+ToyTruth::Row ToyTruth::attend(const Row &query, const Set &visible,
+                               const std::map<int32_t, Row> &keys,
+                               const std::map<int32_t, Row> &values) const {
+  return meanOf(sums(query, visible, keys, values));
 }
 
 static double cosineOf(const ToyTruth::Row &a, const ToyTruth::Row &b) {
@@ -258,7 +272,19 @@ ToyTruth::execute(const Step &step, const std::vector<int32_t> &tokens) {
     std::map<int32_t, Row> context;
     for (int32_t i : alive) {
       Row query = times(x[i], layer.query);
-      if (exact.count(i)) {
+      if (reuse.attention == Reuse::Attention::Outside) {
+        if (step.fresh) {
+          Set outside;
+          for (int32_t j : step.visible)
+            if (!step.inside.count(j))
+              outside.insert(j);
+          cache.outside[i] = sums(query, outside, cache.key, cache.value);
+        }
+        Row both = sums(query, step.inside, cache.key, cache.value);
+        for (size_t e = 0; e < both.size(); ++e)
+          both[e] += cache.outside.at(i)[e];
+        context[i] = meanOf(both);
+      } else if (exact.count(i)) {
         context[i] = attend(query, step.visible, cache.key, cache.value);
       } else {
         context[i] = cache.context[i];

@@ -66,6 +66,8 @@ public:
     double below = 0;
     Set among; ///< LeastSimilar
     double keep = 0;
+    Set inside;         ///< Reuse::Attention::Outside: of `visible`
+    bool fresh = false; ///< attention over the others is kept
     /// [layers]: what a layer computes, of whose rows not all may be active; if
     /// empty, all layers compute what is said above.
     struct Layer {
@@ -91,7 +93,12 @@ public:
 private:
   struct Cache {
     std::map<int32_t, Row> key, value, context, output, ffn;
+    std::map<int32_t, Row> outside; ///< sums over the keys outside
   };
+  Row sums(const Row &query, const Set &visible,
+           const std::map<int32_t, Row> &keys,
+           const std::map<int32_t, Row> &values) const;
+  Row meanOf(const Row &sums) const;
   Row attend(const Row &query, const Set &visible,
              const std::map<int32_t, Row> &keys,
              const std::map<int32_t, Row> &values) const;

@@ -203,3 +203,16 @@ heddle.schedule @R18 {
   commit above(0.6) revoke(below = 0.9)
   attend dense
 }
+
+// -----
+
+heddle.schedule @U9 {
+  %c = cadence first(1) in block
+  %b = positions block
+  recompute all on %c
+  recompute %b in layers(0 to 3)
+  recompute %b
+  // expected-error@+1 {{keeps attention outside of a set, which is of all layers, while a recompute or reuse names some; let none name layers}}
+  reuse kv, attention(outside = %b, on = %c)
+  attend dense
+}

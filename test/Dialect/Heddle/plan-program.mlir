@@ -94,6 +94,29 @@ heddle.schedule @kinds {
   attend dense until(%once) then pairs(%pairs)
 }
 
+// What is merged is merged by log-sum-exps.
+
+// CHECK-LABEL: heddle.plan @parts
+// CHECK-DAG: %[[START:.*]] = heddle.cadence first(1) in block
+// CHECK-DAG: %[[BLOCK:.*]] = heddle.positions block
+// CHECK: heddle.recompute all on %[[START]]
+// CHECK-NEXT: heddle.recompute %[[BLOCK]]
+// CHECK-NEXT: heddle.reuse kv, attention(outside = %[[BLOCK]], on = %{{[a-z0-9_]+}})
+// CHECK-NEXT: heddle.kernel @attention_dense_lse attention dense writes_lse
+// CHECK-NEXT: heddle.rule default {
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT: heddle.attend_with @attention_dense_lse
+heddle.schedule @parts {
+  %start = cadence first(1) in block
+  %again = cadence first(1) in block
+  %block = positions block
+  %same = positions block
+  reuse kv(before_rope), attention(outside = %same, on = %again)
+  recompute all on %start
+  recompute %block
+  attend dense
+}
+
 // CHECK-LABEL: heddle.plan @ordered
 // CHECK: %[[AGAIN:.*]] = heddle.cadence every(4) in block
 // CHECK-NEXT: %[[NEXT:.*]] = heddle.positions next

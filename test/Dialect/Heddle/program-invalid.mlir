@@ -502,50 +502,6 @@ heddle.schedule @K5 {
 
 // -----
 
-// Reuse
-
-heddle.schedule @U1 {
-  // expected-error@+1 {{keeps nothing; name kv, context, output or ffn}}
-  "heddle.reuse"() : () -> ()
-  attend dense
-}
-
-// -----
-
-heddle.schedule @U1 {
-  // expected-error@+1 {{what is reused is kv, context, context(propagating), output or ffn}}
-  reuse everything
-  attend dense
-}
-
-// -----
-
-heddle.schedule @U2 {
-  // expected-error@+1 {{keeps parts of rows but not their keys and values, which other rows attend to; add kv}}
-  reuse context, ffn
-  attend dense
-}
-
-// -----
-
-heddle.schedule @U3 {
-  // expected-error@+1 {{attention is kept once: as context or as output}}
-  reuse kv, context, output
-  attend dense
-}
-
-// -----
-
-heddle.schedule @U4 {
-  // expected-error@+1 {{names no layers, so that those after it never come; write it last}}
-  reuse kv
-  // expected-note@+1 {{the last one is here}}
-  reuse kv, ffn
-  attend dense
-}
-
-// -----
-
 // Commit
 
 heddle.schedule @M1 {

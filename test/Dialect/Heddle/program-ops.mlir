@@ -67,6 +67,17 @@ heddle.schedule @forms {
   attend dense
 }
 
+// CHECK-LABEL: heddle.schedule @parts
+heddle.schedule @parts {
+  %start = cadence first(1) in block
+  %block = positions block
+  // CHECK: reuse kv, attention(outside = %{{[a-z0-9_]+}}, on = %{{[a-z0-9_]+}}), ffn{{$}}
+  reuse ffn, attention(on = %start, outside = %block), kv
+  recompute all on %start
+  recompute %block
+  attend dense
+}
+
 // CHECK-LABEL: heddle.schedule @similar
 heddle.schedule @similar {
   %first = cadence first(1)

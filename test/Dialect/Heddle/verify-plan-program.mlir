@@ -91,3 +91,64 @@ heddle.plan @N4 {
     }
   }
 }
+
+// -----
+
+// What is kept of attention is merged by log-sum-exp.
+heddle.plan @N8_parts_without_lse {
+  %r = heddle.positions response
+  %c = heddle.cadence every(4)
+  heddle.recompute all on %c
+  heddle.recompute %r
+  // expected-note@+1 {{the reuse is here}}
+  heddle.reuse kv, attention(outside = %r, on = %c)
+  // expected-error@+1 {{must write the log-sum-exp where attention outside of a set is kept}}
+  heddle.kernel @k attention dense
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @k
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N8_parts_of_windows {
+  %r = heddle.positions response
+  %c = heddle.cadence every(4)
+  heddle.recompute all on %c
+  heddle.recompute %r
+  // expected-note@+1 {{the reuse is here}}
+  heddle.reuse kv, attention(outside = %r, on = %c)
+  // expected-error@+1 {{must be dense where attention outside of a set is kept}}
+  heddle.kernel @k attention [window(64)] writes_lse
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @k
+    }
+  }
+}
+
+// -----
+
+// U6 of a plan.
+heddle.plan @N11_parts {
+  %d = heddle.positions decoded
+  %u = heddle.positions undecoded(first = 16)
+  %s = heddle.union %d, %u
+  %often = heddle.cadence every(2)
+  %c = heddle.cadence every(4)
+  %w = heddle.fix %s on %often
+  %b = heddle.positions block
+  heddle.visible %w
+  heddle.recompute all on %often
+  heddle.recompute %u
+  // expected-error@+1 {{and the visible positions change on every(2); keep it at these steps too}}
+  heddle.reuse kv, attention(outside = %b, on = %c)
+  heddle.kernel @k attention dense writes_lse
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @k
+    }
+  }
+}

@@ -17,6 +17,7 @@
 // CHECK: shed.row_kernel @row_change_f32 change element(f32)
 // CHECK: shed.row_kernel @row_compare_f32 compare element(f32)
 // CHECK: math.sqrt %{{.+}} : f64
+// CHECK: shed.row_kernel @row_merge_f32 merge element(f32)
 // CHECK: shed.row_kernel @row_masked_count_f32 masked_count element(f32)
 // CHECK: shed.row_kernel @row_candidates_f32 candidates element(f32)
 // CHECK: shed.row_kernel @row_draw_f32 draw element(f32)

@@ -25,7 +25,7 @@
 // SHARES-LABEL: shed.kernel @some_rows_long attention
 // SHARES-SAME: some_rows tiling(#shed.wgmma_tiling<consumers = 1
 // SHARES-SAME: key_shares = 8, least_keys = 4096>
-// THREE: error: the table of tilings: key_shares is 1, 2, 4, 8 or 16, not 3
+// THREE: error: {{.*}}three.json: a table of tilings: wgmma[{{[0-9]}}]: key_shares is 1, 2, 4, 8 or 16, not 3
 
 // RUN: sed 's/"key_shares": 8/"packed": true, "key_shares": 16/' %t/shares.json > %t/packed.json
 // RUN: heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/packed.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=PACKED
@@ -44,9 +44,9 @@
 // PACKED-NOT: @some_rows_long
 // PACKED-LABEL: shed.kernel @some_rows_packed attention
 // PACKED-SAME: key_shares = 16, least_keys = 4096, packed = true>
-// PACKED_ALONE: error: the table of tilings: packed rows are for few of them, whose blocks divide keys; give key_shares of more than 1, or leave out packed
-// PACKED_LIST: error: {{.*}}packed_list.json: wgmma[0]: 'packed' is false with 'over' "list": rows of several query heads are packed over all keys and ranges, which these heads have in common; leave it out
-// PACKED_SHARED: error: {{.*}}packed_shared.json: wgmma[0]: 'packed' is false with 'shared': rows of several query heads
+// PACKED_ALONE: error: {{.*}}packed_alone.json: a table of tilings: wgmma[{{[0-9]}}]: packed rows are for few of them, whose blocks divide keys; give key_shares of more than 1, or leave out packed
+// PACKED_LIST: error: {{.*}}packed_list.json: a table of tilings: wgmma[0]: packed is false with over "list": rows of several query heads are packed over all keys and ranges, which these heads have in common; leave it out
+// PACKED_SHARED: error: {{.*}}packed_shared.json: a table of tilings: wgmma[0]: packed is false with shared: rows of several query heads
 
 // RUN: heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/persistent.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=PERSISTENT
 // RUN: not heddle-opt %t/kernels.mlir --shed-choose-wgmma-tiles=table=%t/five.json 2>&1 | FileCheck %s --check-prefix=FIVE
@@ -55,27 +55,27 @@
 // Blocks that go on to further tiles of rows, whose queries have a ring.
 // PERSISTENT: shed.kernel @dense
 // PERSISTENT-SAME: tma = true, cluster = 2, query_stages = 2>
-// FIVE: error: the table of tilings: query_stages is from 0 to 4, and 0 with key_shares, not 5
-// PERSISTENT_SHARED: error: {{.*}}persistent_shared.json: wgmma[1]: 'query_stages' is 0 with 'shared', not 2: where heads share lists some warpgroups have no work, and blocks that go on to further rows need all of them
+// FIVE: error: {{.*}}five.json: a table of tilings: wgmma[{{[0-9]}}]: query_stages is from 0 to 4, and 0 with key_shares, not 5
+// PERSISTENT_SHARED: error: {{.*}}persistent_shared.json: a table of tilings: wgmma[1]: query_stages is 0 with shared, not 2: where heads share lists some warpgroups have no work, and blocks that go on to further rows need all of them
 
 // Tensor maps and clusters of two, where the table says so.
 // MAPS: shed.kernel @dense
 // MAPS-SAME: consumer_registers = 160, tma = true, cluster = 2>
-// COPIES: error: {{.*}}copies.json: wgmma[0]: 'copies' is "threads" or "tma"
-// CLUSTER: error: the table of tilings: cluster is 1, or 2 with tma, not 2
+// COPIES: error: {{.*}}copies.json: a table of tilings: wgmma[0].copies: "{{.*}}" is unknown, expected one of threads, tma
+// CLUSTER: error: {{.*}}cluster.json: a table of tilings: wgmma[{{[0-9]}}]: cluster is 1, or 2 with tma, not 2
 
 // MISSING: error: cannot read '{{.*}}missing.json'
 // TEXT: error: {{.*}}text.json: a table of tilings is no JSON
-// SHORT: error: {{.*}}short.json: wgmma[0]: 'keys' is not there or no integer
-// ODD: error: the table of tilings: keys is a multiple of 16 up to 256, not 100
+// SHORT: error: {{.*}}short.json: a table of tilings: wgmma[0]: the field "keys" is missing
+// ODD: error: {{.*}}odd.json: a table of tilings: wgmma[{{[0-9]}}]: keys is a multiple of 16 up to 256, not 100
 
 // RUN: heddle-opt %t/lists.mlir --shed-choose-wgmma-tiles=table=%t/lists.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=LISTS
 // RUN: not heddle-opt %t/lists.mlir --shed-choose-wgmma-tiles=table=%t/sets.json 2>&1 | FileCheck %s --check-prefix=SETS
 
 // RUN: not heddle-opt %t/lists.mlir --shed-choose-wgmma-tiles=table=%t/flag.json 2>&1 | FileCheck %s --check-prefix=FLAG
 
-// FLAG: error: {{.*}}flag.json: wgmma[0]: 'shared' is true or false
-// SETS: error: {{.*}}sets.json: wgmma[0]: 'over' is "all", "list", "blocks", "range", "union" or "scores"
+// FLAG: error: {{.*}}flag.json: a table of tilings: wgmma[0].shared: expected true or false, found
+// SETS: error: {{.*}}sets.json: a table of tilings: wgmma[0].over: "{{.*}}" is unknown, expected one of all, list, blocks, range, union, scores
 
 // Blocks of 128 rows do not divide groups of 64, so the next entry counts; keys
 // of a bitmap are not read one by one; a union is more than one loop.

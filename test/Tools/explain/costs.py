@@ -10,7 +10,7 @@ operations and bytes of `heddle-bundle dump --explain-json` with those of `heddl
 the explanation says "exact", no more than it says where it says "at_most". Then explains the run
 once more with what it found fed back (--follow, the log of --steps-json: which tokens each step
 committed and how many rows each layer found to have changed): equal, but for unions of lists and
-windows, which keep "at_most".
+windows, which keep "at_most". So it does of runs with classifier-free guidance.
 """
 
 import json
@@ -35,6 +35,7 @@ SCHEDULES = {
     "per-layer": ("exact", "exact"),
     "fast-dllm-prefix": ("exact", "exact"),
     "fast-dllm-dual": ("exact", "exact"),
+    "flashblock": ("exact", "exact"),
     "dkv-cache-decode": ("exact", "exact"),
     "dllm-cache": ("exact", "exact"),
     "window-diffusion": ("exact", "exact"),
@@ -86,8 +87,15 @@ TEXTS = {
                 "commit above(0.5) within(%some) revoke(below = 1/1)  attend dense", "at_most", "exact"),
     "revoked-salient": ("%start = cadence first(1) in block  %rows = positions from(block)  reuse kv, context, ffn  "
                         "recompute all on %start  recompute salient(below = 0.99) in %rows  "
-                        "commit best(4) revoke(below = 1/1)  attend dense", "about", "exact"),
+                        "commit best(4) revoke(below = 1/1)  attend dense", "at_most", "exact"),
 }
+
+
+# Of these a run with classifier-free guidance is followed, which computes each row twice. Its log has the rows that
+# layers found to have changed of both sequences together; where none changed in one, it has nothing to correct.
+GUIDED = {
+    "dense": "exact", "pulsecol": "exact", "window-diffusion": "exact", "dllm-cache": "exact", "dyllm": "at_most",
+    "columns-in-window": "exact", "streaming-llm": "exact"}
 
 
 def call(*command):
@@ -146,6 +154,8 @@ def check(schedule, before, after, text=None):
     for field in ("dense_steps", "dense_work"):
         if most[field] != run["cost"][field]:
             problems.append(f"{name}: {field}: explained {most[field]}, counted {run['cost'][field]}")
+    if name in GUIDED:
+        problems += check_guided(name, bundle, ids)
     problems += compare_bytes(name, most["dense_parts"], run["cost"]["dense_parts"])
     if after == "exact":
         problems += compare_bytes(name, followed["parts"], run["cost"]["parts"])
@@ -153,6 +163,19 @@ def check(schedule, before, after, text=None):
     print(f"{name}: {before}, then {after}; {share:.1%} of a dense run's operations"
           + ("" if not problems else ", WRONG"))
     return problems
+
+
+def check_guided(name, bundle, ids):
+    log = FOLDER / f"{name}-guided.jsonl"
+    run = json.loads(call(HEDDLE_RUN, "-m", MODEL, "-b", bundle, "--prompt-ids", ids, *LENGTHS,
+                          "--cfg-scale", "1.5", "--json", "--steps-json", log, "--quiet"))["cost"]
+    followed = explain(bundle, "--follow", log)
+    problems = compare(name, "guided", followed, run["work"], GUIDED[name])
+    if followed["sequences"] != 2 or followed["dense_work"] != run["dense_work"]:
+        problems.append(f"{name}: the dense run of a guided one has not two sequences")
+    if GUIDED[name] == "exact":
+        problems += compare_bytes(name, followed["parts"], run["parts"])
+    return problems + compare_bytes(name, followed["dense_parts"], run["dense_parts"])
 
 
 FOLDER.mkdir(parents=True, exist_ok=True)

@@ -140,9 +140,10 @@ class Page(unittest.TestCase):
                 series = self.browser.run("JSON.parse(document.getElementById('data').textContent).simulation.logit_rows")
                 rows = sum(value * steps for value, steps in series)
                 self.assertEqual(rows, cost["work"]["logit_rows"])
-                self.assertIn(f"{cost['estimate']['times_as_fast']:.2f} times as fast",
-                              self.browser.run("document.getElementById('ratio').textContent"))
-                bound = {"exact": "", "at_most": "at most ", "about": "about "}[cost["certainty"]]
+                bound, speed = {"exact": ("", ""), "at_most": ("at most ", "at least "), "about": ("about ", "about ")}[
+                    cost["certainty"]]
+                self.assertEqual(self.browser.run("document.querySelector('#ratio b').textContent"),
+                                 f"{speed}{cost['estimate']['times_as_fast']:.2f} times as fast")
                 self.assertRegex(self.browser.run("document.querySelector('#cost td:last-child').textContent"), rf"^{bound}\d")
 
     def test_rows_are_those_of_the_schedule(self):

@@ -66,6 +66,19 @@ TEST(PromptLines, JsonLines) {
             rt::formatChat(rt::ChatFormat::LLaDA, std::span(&message, 1)));
 }
 
+TEST(PromptLines, BlankLinesOfJsonAreNone) {
+  auto prompts =
+      parsePromptLines("\n\"a\"\r\n\r\n \t\n\"b\"\n\n", "p.jsonl", {});
+  ASSERT_TRUE(prompts) << failure(prompts);
+  ASSERT_EQ(prompts->size(), 2u);
+  EXPECT_EQ((*prompts)[0].text, "a");
+  EXPECT_EQ((*prompts)[1].text, "b");
+  EXPECT_EQ(failure(parsePromptLines("\n\r\n", "p.jsonl", {})),
+            "p.jsonl: no prompt in it; expected one a line");
+  EXPECT_EQ(failure(parsePromptLines("\n\n{oops\n", "p.jsonl", {})),
+            "p.jsonl:3: not a JSON value; a .jsonl file holds one a line");
+}
+
 TEST(PromptLines, ErrorsNameTheLine) {
   auto lines = [](const char *text) {
     return failure(parsePromptLines(text, "p.txt", {}));

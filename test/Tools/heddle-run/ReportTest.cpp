@@ -135,11 +135,11 @@ TEST(Report, JsonHasTheCostBesideADenseRun) {
                     .headDim = 8,
                     .ffnWidth = 32,
                     .vocabulary = 40};
-  f.result.totals.attention.queryRows = 6;
-  f.result.totals.logitRows = 5;
-  f.result.dense = {.queryRows = 48, .pairs = 960, .logitRows = 20};
-  f.result.bytes = {100, 20};
-  f.result.denseBytes = {1000, 200, 0, 0, 0, 34};
+  f.result.cost = {
+      {.queryRows = 6, .pairs = 30, .scorePairs = 12, .logitRows = 5},
+      {100, 20}};
+  f.result.dense = {{.queryRows = 48, .pairs = 960, .logitRows = 20},
+                    {1000, 200, 0, 0, 0, 34}};
   json cost = json::parse(jsonReport(f.result))["cost"];
   EXPECT_EQ(cost["steps"], 2);
   EXPECT_EQ(cost["dense_steps"], 8);
@@ -178,7 +178,7 @@ TEST(StepBytes, AreWeightsOnceAndRowsOnce) {
                      .valueRows = 0,
                      .projectedRows = 30,
                      .ffnRows = 10};
-  const explain::PartBytes bytes = bytesOf(shape, record);
+  const explain::PartBytes bytes = costOf(shape, record).bytes;
   auto of = [&](explain::Part part) {
     return bytes[static_cast<size_t>(part)] / 4;
   };
@@ -217,7 +217,7 @@ TEST(Report, Summary) {
 TEST(Report, SummarySaysWhereNothingWasSaved) {
   Fixture f;
   f.result.isDense = false;
-  f.result.dense.pairs = 240;
+  f.result.dense.work.pairs = 240;
   auto has = [&](const char *what) {
     return summary(f.result).find(what) != std::string::npos;
   };

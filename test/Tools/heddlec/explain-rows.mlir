@@ -5,13 +5,16 @@
 // WINDOW: schedule window: 64 steps, 512 tokens
 // WINDOW: of a dense run: operations about
 // WINDOW: rows (prompt 256, response 256, 64 steps a block, if the run goes as planned)
-// WINDOW-NEXT: visible: fixed(union(decoded, undecoded(first = 64))) on every(32), 320 to 512
+// WINDOW-NEXT: %external = undecoded(first = 64)
+// WINDOW-NEXT: %active = undecoded(first = 16)
+// WINDOW-NEXT: %seen = union(decoded, %external)
+// WINDOW-NEXT: visible: fixed(%seen) on every(32), 320 to 512
 // WINDOW-NEXT: 2 steps: computes all, 320 to 512 of 512 rows
 // WINDOW-NEXT: 1,33
-// WINDOW-NEXT: 62 steps: computes undecoded(first = 16), 0 to 16 of 512 rows
+// WINDOW-NEXT: 62 steps: computes %active, 0 to 16 of 512 rows
 // WINDOW-NEXT: 2-32,34-64
 // WINDOW-NEXT: kept of rows: at most 8.39 MB a layer, 268 MB in 32 layers
-// WINDOW-NEXT: commits quota within undecoded(first = 16)
+// WINDOW-NEXT: commits quota within %active
 // WINDOW-NEXT: ends once EOS is found and no mask stands before it
 heddle.schedule @window {
   %phase = cadence every(32)
@@ -49,11 +52,32 @@ heddle.schedule @dual {
   attend dense
 }
 
+// Of the same steps the first keeps attention over the 64 keys outside of the block, and the others attend to its 32.
+// RUN: heddlec %s --schedule=parts --compile-to=plan --explain --steps=16 --length=96 --prompt=32 --block-length=32 --kv-heads=4 | FileCheck %s --check-prefix=PARTS
+// PARTS: attention 22.2% of the pairs
+// PARTS: 2 steps: computes all; dense; keeps attention outside of block;
+// PARTS-NEXT: 14 steps: computes block; dense inside of block, merged with what is kept;
+// PARTS: 14 steps: computes block, 32 of 96 rows
+// PARTS-NEXT: 2-8,10-16
+// PARTS-NEXT: attention outside of block: kept on first(1) in block, merged at other steps
+// PARTS-NEXT: kept of rows: at most 995 kB a layer, 31.9 MB in 32 layers
+heddle.schedule @parts {
+  %start = cadence first(1) in block
+  %block = positions block
+  reuse kv, attention(outside = %block, on = %start)
+  recompute all on %start
+  recompute %block
+  attend dense
+}
+
 // RUN: heddlec %s --schedule=ordered --compile-to=plan --explain --steps=16 --length=96 --prompt=32 --block-length=8 | FileCheck %s --check-prefix=ORDERED
 // ORDERED: of a dense run: operations 52.6%
-// ORDERED: 8 steps: computes all, 96 of 96 rows
+// ORDERED: %masked = undecoded
+// ORDERED-NEXT: %near = neighbors(2) of next in %masked
+// ORDERED-NEXT: %rows = union(next, %near)
+// ORDERED-NEXT: 8 steps: computes all, 96 of 96 rows
 // ORDERED-NEXT: 1,3,5,7,9,11,13,15
-// ORDERED-NEXT: 8 steps: computes union(next, neighbors(2) of next in undecoded), 4 to 5 of 96 rows
+// ORDERED-NEXT: 8 steps: computes %rows, 4 to 5 of 96 rows
 // ORDERED: commits in an order that is drawn before the run
 heddle.schedule @ordered {
   %again = cadence every(2) in block
@@ -69,11 +93,15 @@ heddle.schedule @ordered {
 }
 
 // RUN: heddlec %s --schedule=released --compile-to=plan --explain --steps=16 --length=96 --prompt=32 | FileCheck %s --check-prefix=RELEASED
-// RELEASED: visible on every(8): all
-// RELEASED-NEXT: visible: fixed(union(decoded, undecoded(first = 6))) on every(8, from = 2), 39 to 96
+// RELEASED: %active = undecoded(first = 6)
+// RELEASED-NEXT: %seen = union(decoded, %active)
+// RELEASED-NEXT: %window = fixed(%seen) on every(8, from = 2)
+// RELEASED-NEXT: %rows = hull(%active)
+// RELEASED-NEXT: visible on every(8): all
+// RELEASED-NEXT: visible: %window, 39 to 96
 // RELEASED-NEXT: 2 steps: computes all, 96 of 96 rows
-// RELEASED: 14 steps: computes hull(undecoded(first = 6)) alone, 0 to 7 of 96 rows
-// RELEASED: on every(8): commits best(1) within undecoded(first = 6)
+// RELEASED: 14 steps: computes %rows alone, 0 to 7 of 96 rows
+// RELEASED: on every(8): commits best(1) within %active
 // RELEASED-NEXT: commits factor(1/1, last_alone), looks for EOS
 // RELEASED-NEXT: how many steps a block takes, the run decides
 // RELEASED-NEXT: a block takes at least 2 steps
@@ -125,9 +153,14 @@ heddle.schedule @revoking {
   attend dense
 }
 
-// Two tokens a step are planned; how many more steps it takes, the run decides.
+// Two tokens a step are planned; how many of them are revoked, the run decides,
+// but never all: it takes eight steps at most, or as many as are said to stay need.
 // RUN: heddlec %s --schedule=again --compile-to=plan --explain --steps=4 --length=16 --prompt=8 --block-length=4 | FileCheck %s --check-prefix=AGAIN
-// AGAIN: of a dense run: operations about
+// RUN: heddlec %s --schedule=again --compile-to=plan --explain --tokens-per-step=2 --steps=4 --length=16 --prompt=8 --block-length=4 | FileCheck %s --check-prefix=TWO
+// TWO: of a dense run: operations about
+// TWO-NOT: the run takes
+// AGAIN: of a dense run: operations at most
+// AGAIN: the run takes at most 8 steps; what is said of rows and layers is of the 4 planned
 // AGAIN: commits quota, revokes tokens below 0.9
 // AGAIN-NEXT: how many steps a block takes, the run decides
 heddle.schedule @again {
@@ -165,11 +198,13 @@ heddle.schedule @tiles {
 // the rest of the block the last layers keep what attention and FFN gave.
 // RUN: heddlec %s --schedule=layers --compile-to=plan --explain --steps=16 --length=96 --prompt=32 --block-length=32 --layers=8 --heads=2 --head-dim=64 --kv-heads=2 | FileCheck %s --check-prefix=LAYERS
 // LAYERS: rows (prompt 32, response 64, 8 steps a block
+// LAYERS-NEXT: %masked = undecoded
+// LAYERS-NEXT: %live = intersect(block, %masked)
 // LAYERS-NEXT: 2 steps: computes all, 96 of 96 rows
 // LAYERS-NEXT: 1,9
 // LAYERS-NEXT: 14 steps: computes block in layers(0 to 1), 32 of 96 rows
 // LAYERS-NEXT: 2-8,10-16
-// LAYERS-NEXT: 14 steps: computes intersect(block, undecoded), 4 to 28 of 96 rows
+// LAYERS-NEXT: 14 steps: computes %live, 4 to 28 of 96 rows
 // LAYERS-NEXT: 2-8,10-16
 // LAYERS-NEXT: kept of rows: at most 98.3 kB a layer, 492 kB in 8 layers
 heddle.schedule @layers {

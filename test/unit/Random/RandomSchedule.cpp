@@ -44,6 +44,9 @@ public:
     case 0: // every step computes all rows
       commits();
       break;
+    case 8:
+      keptAttention();
+      break;
     case 1:
       fixedRows();
       break;
@@ -68,7 +71,8 @@ public:
     default:
       movingWindow();
     }
-    pairs();
+    if (!dense)
+      pairs();
     scores();
     layers();
     return std::move(schedule);
@@ -253,6 +257,43 @@ private:
     else if (below(4) == 0)
       rows += " alone";
     add("recompute " + rows);
+    commits();
+  }
+
+  /// Attention over the keys outside of a range is kept.
+  void keptAttention() {
+    dense = plainLogits = true;
+    const bool window = below(3) == 0;
+    std::string start =
+        window ? cadence("every(" + number(2, 5) + ")") : fromStepOne();
+    if (window) {
+      std::string seen =
+          value("p", "union " + value("p", "positions decoded") + ", " +
+                         value("p", "positions undecoded(first = 20)"));
+      add("visible " + value("p", "fix " + seen + " on " + start));
+    }
+    std::string inside = value(
+        "p", oneOf({"positions block", "positions block", "positions response",
+                    "positions prompt", "positions from(block)",
+                    "positions before(block)", "positions all"}));
+    switch (below(6)) {
+    case 0:
+      inside = value("p", "hull " + value("p", anySet()));
+      break;
+    case 1:
+      inside = value("p", "leading " + value("p", anySet()));
+      break;
+    case 2:
+      inside = value("p", "fix " + inside + " on " + fromStepOne());
+      break;
+    default:
+      break;
+    }
+    add("reuse kv" + oneOf({"", ", ffn"}) + ", attention(outside = " + inside +
+        ", on = " + start + ")");
+    add("recompute all on " + start);
+    add("recompute " +
+        (window ? value("p", "positions undecoded(first = 9)") : masked()));
     commits();
   }
 
@@ -540,7 +581,7 @@ private:
     if (below(3))
       return;
     std::string where = oneOf({"(0 to 0)", "(-1 to -1)", "(0 to 1)"});
-    if (below(2)) {
+    if (dense || below(2)) {
       add("attend dense in layers" + where);
       return;
     }
@@ -558,6 +599,7 @@ private:
   std::string phase;   ///< on which visible positions change; "" if all are
   bool selects = true; ///< selections may be read
   bool plainLogits = false; ///< scores are not allowed
+  bool dense = false;       ///< nor are other pairs than all
   int64_t values = 0;
 };
 

@@ -406,7 +406,11 @@ void PtxMachine::compute(Warp &warp, const PtxInstruction &op, int lane) {
     out(wide ? value : isPredicate ? value & 1 : value & 0xffffffff);
   };
   const std::string &name = op.word;
-  if (name == "mov")
+  const bool keepsNaN = op.has("NaN") && (std::isnan(f(1)) || std::isnan(f(2)));
+  if (name == "mov" && op.operands[0].kind == Kind::List) {
+    for (size_t half = 0; half < 2; ++half) // two of 16 bits
+      write(warp, op.operands[0].list[half], lane, in(1) >> 16 * half & 0xffff);
+  } else if (name == "mov")
     word(in(1));
   else if (name == "add")
     isFloat ? real(f(1) + f(2)) : word(in(1) + in(2));
@@ -432,8 +436,11 @@ void PtxMachine::compute(Warp &warp, const PtxInstruction &op, int lane) {
   else if (name == "abs")
     real(std::fabs(f(1)));
   else if (name == "max")
-    isFloat ? real(std::fmax(f(1), f(2)))
-            : out(static_cast<uint32_t>(std::max(s32(1), s32(2))));
+    keepsNaN  ? real(std::nanf(""))
+    : isFloat ? real(std::fmax(f(1), f(2)))
+              : out(static_cast<uint32_t>(std::max(s32(1), s32(2))));
+  else if (name == "min" && isFloat)
+    real(keepsNaN ? std::nanf("") : std::fmin(f(1), f(2)));
   else if (name == "min")
     out(static_cast<uint32_t>(std::min(s32(1), s32(2))));
   else if (name == "ex2")
@@ -481,6 +488,8 @@ void PtxMachine::compute(Warp &warp, const PtxInstruction &op, int lane) {
   else if (name == "cvt" && (op.has("bf16x2") || op.has("f16x2")))
     out(static_cast<uint64_t>(toHalf(op.has("bf16x2"), f(1))) << 16 |
         toHalf(op.has("bf16x2"), f(2)));
+  else if (name == "cvt" && op.parts[0] == "f32" && op.parts[1] == "f16")
+    real(fromHalf(/*bf16=*/false, static_cast<uint16_t>(in(1))));
   else if (name == "cvt" && op.has("f32") && op.has("s32"))
     real(static_cast<float>(s32(1)));
   else if (name == "cvt" && ((op.parts[0] == "u32" && op.parts[1] == "u16") ||

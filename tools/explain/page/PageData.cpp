@@ -223,13 +223,14 @@ ordered_json memoryOf(const Explanation &explanation, const Series &visible) {
   const ModelShape &shape = explanation.request.shape;
   ordered_json parts = ordered_json::array();
   // Where every step computes all rows, nothing that is kept is read.
-  auto perRow = [&](const char *name, int64_t width, auto keeps) {
+  auto perRow = [&](const char *name, int64_t width, auto keeps,
+                    int64_t more = 0) {
     int64_t layers = 0;
     for (int64_t layer = 0; layer < shape.layers; ++layer)
       layers += keeps(reuseOf(manifest, layer, shape.layers)) ? 1 : 0;
     if (layers == 0 || manifest.passes.empty())
       return;
-    int64_t row = width * shape.elementBytes * layers;
+    int64_t row = (width * shape.elementBytes + more) * layers;
     Series bytes;
     for (auto [rows, steps] : visible.runs)
       bytes.runs.push_back({rows * row, steps});
@@ -242,6 +243,12 @@ ordered_json memoryOf(const Explanation &explanation, const Series &visible) {
   });
   perRow("attention contexts", shape.heads * shape.headDim,
          [](const Reuse &reuse) { return reuse.keepsContext(); });
+  perRow(
+      "attention over keys outside", shape.heads * shape.headDim,
+      [](const Reuse &reuse) {
+        return reuse.attention == Reuse::Attention::Outside;
+      },
+      shape.heads * static_cast<int64_t>(sizeof(float)));
   perRow("FFN outputs", shape.hidden,
          [](const Reuse &reuse) { return reuse.ffn; });
   for (size_t i = 0; i < explanation.selections.size(); ++i) {
@@ -282,13 +289,15 @@ ordered_json partsOfCost(const Explanation &explanation) {
   auto add = [&](const std::string &name, double share) {
     parts.push_back({{"name", name}, {"share", share}});
   };
-  add("Operations", cost.operations / cost.denseOperations);
+  const ModelShape &shape = explanation.request.shape;
+  add("Operations", operationsOf(shape, cost.run.work) /
+                        operationsOf(shape, cost.dense.work));
   for (Part part : allParts) {
-    double amount = amountOf(cost.work, part);
+    double amount = amountOf(cost.run.work, part);
     if (part == Part::Scoring && amount == 0)
       continue;
-    double dense =
-        amountOf(cost.dense, part == Part::Scoring ? Part::Attention : part);
+    double dense = amountOf(cost.dense.work,
+                            part == Part::Scoring ? Part::Attention : part);
     std::string name = nameOf(part);
     name.front() =
         static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
@@ -328,6 +337,7 @@ std::string explain::pageData(const Explanation &explanation) {
       {"bound", boundText(cost.certainty)},
       {"parts", partsOfCost(explanation)},
       {"machine", explanation.machine.label},
+      {"speed_bound", speedBoundText(cost.certainty)},
       {"times_as_fast", cost.denseSeconds.sum() / cost.seconds.sum()}};
   std::optional<SequencePicture> picture;
   json["simulation"] = simulationOf(explanation, picture);

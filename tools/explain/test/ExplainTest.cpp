@@ -9,6 +9,7 @@
 #include "bundle/program/PairSets.h"
 #include "bundle/test/RandomTerm.h"
 #include "bundle/test/TestManifest.h"
+#include "tools/explain/KeptPairs.h"
 
 #include "nlohmann/json.hpp"
 
@@ -40,6 +41,11 @@ TEST(Explain, RunLengths) {
   EXPECT_EQ(runLengths({1, 2, 5}), "1,2,5");
 }
 
+/// Pairs of a sequence whose rows are all computed and visible.
+Kept keptOf(const Kernel &kernel, const Manifest &manifest, int64_t length) {
+  return keptPairs(kernel, manifest, {.length = length});
+}
+
 /// Counts pairs one by one.
 int64_t bruteForce(int64_t n, int64_t window, int64_t sinks) {
   int64_t pairs = 0;
@@ -60,11 +66,10 @@ TEST(Explain, PairsOfBandsMatchACount) {
           kernel.terms.push_back({Term::Kind::Window, window, -1});
         if (sinks)
           kernel.terms.push_back({Term::Kind::Sinks, sinks, -1});
-        bool exact = true;
-        EXPECT_EQ(pairsOf(kernel, Manifest(), n, exact),
-                  bruteForce(n, window, sinks))
+        const Kept kept = keptOf(kernel, Manifest(), n);
+        EXPECT_EQ(kept.pairs, bruteForce(n, window, sinks))
             << n << " " << window << " " << sinks;
-        EXPECT_TRUE(exact);
+        EXPECT_TRUE(kept.exact);
       }
 }
 
@@ -76,11 +81,10 @@ TEST(Explain, SharesOfSinksMatchACount) {
         kernel.terms.push_back({Term::Kind::Window, window, -1});
       kernel.terms.push_back({Term::Kind::Sinks, 2, -1});
       kernel.terms.push_back({Term::Kind::Sinks, 0, -1, {1, 10}});
-      bool exact = true;
-      EXPECT_EQ(pairsOf(kernel, Manifest(), n, exact),
-                bruteForce(n, window, std::max<int64_t>(2, n / 10)))
+      const Kept kept = keptOf(kernel, Manifest(), n);
+      EXPECT_EQ(kept.pairs, bruteForce(n, window, std::max<int64_t>(2, n / 10)))
           << n << " " << window;
-      EXPECT_TRUE(exact);
+      EXPECT_TRUE(kept.exact);
     }
   Kernel kernel;
   kernel.terms = {{Term::Kind::Window, 64, -1},
@@ -105,33 +109,73 @@ TEST(Explain, PairsOfIntersectionsMatchACount) {
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j < n; ++j)
         pairs += holds(i, j);
-    bool exact = true;
-    EXPECT_EQ(pairsOf(kernel, Manifest(), n, exact), pairs)
-        << bundle::words(kernel.terms, Manifest());
-    EXPECT_TRUE(exact);
+    const Kept kept = keptOf(kernel, Manifest(), n);
+    EXPECT_EQ(kept.pairs, pairs) << bundle::words(kernel.terms, Manifest());
+    EXPECT_TRUE(kept.exact);
   }
 }
 
 TEST(Explain, PairsOfColumns) {
   Manifest manifest = testManifest();
-  bool exact = true;
-  EXPECT_EQ(pairsOf(manifest.kernels[1], manifest, 100, exact), 100 * 20);
-  EXPECT_TRUE(exact);
-  Kernel both = manifest.kernels[1];
+  const Kernel &columns = manifest.kernels[1];
+  EXPECT_EQ(keptOf(columns, manifest, 100).pairs, 100 * 20);
+  EXPECT_TRUE(keptOf(columns, manifest, 100).exact);
+  Kernel both = columns;
   both.terms.push_back({Term::Kind::Sinks, 4, -1});
-  EXPECT_EQ(pairsOf(both, manifest, 100, exact), 100 * 24);
-  EXPECT_FALSE(exact) << "a sink may be among the columns";
-  EXPECT_EQ(pairsOf(both, manifest, 4, exact), 16) << "never above dense";
+  EXPECT_EQ(keptOf(both, manifest, 100).pairs, 100 * 24);
+  EXPECT_FALSE(keptOf(both, manifest, 100).exact)
+      << "a sink may be among the columns";
+  EXPECT_EQ(keptOf(both, manifest, 4).pairs, 16) << "never above dense";
   // At most the 20 keys of a row, and at most those of the window or of the
   // sinks: 9 in the middle, and 4.
-  Kernel near = manifest.kernels[1];
+  Kernel near = columns;
   near.terms[0].within = {{Term::Kind::Window, 8, -1}};
-  exact = true;
-  EXPECT_EQ(pairsOf(near, manifest, 100, exact), bruteForce(100, 8, 0));
-  EXPECT_FALSE(exact) << "which columns are near decides";
+  EXPECT_EQ(keptOf(near, manifest, 100).pairs, bruteForce(100, 8, 0));
+  EXPECT_FALSE(keptOf(near, manifest, 100).exact)
+      << "which columns are near decides";
   near.terms.push_back(near.terms[0]);
   near.terms[1].within = {{Term::Kind::Sinks, 4, -1}};
-  EXPECT_EQ(pairsOf(near, manifest, 100, exact), bruteForce(100, 8, 4));
+  EXPECT_EQ(keptOf(near, manifest, 100).pairs, bruteForce(100, 8, 4));
+}
+
+/// Whole blocks are counted exactly, and those of each span where prompt and
+/// response are told apart.
+TEST(Explain, PairsOfBlocks) {
+  Manifest manifest = testManifest();
+  Selection &blocks = manifest.selections[0];
+  blocks.kind = Selection::Kind::Blocks;
+  blocks.group = 16;
+  blocks.keep = {1, 2};
+  Kernel kernel;
+  kernel.terms = {{Term::Kind::Blocks, 0, 0}};
+  auto kept = [&](int64_t length, int64_t prompt) {
+    return keptPairs(kernel, manifest, {.length = length, .prompt = prompt});
+  };
+  EXPECT_EQ(kept(64, 0).pairs, 64 * 32);
+  EXPECT_TRUE(kept(64, 0).exact);
+  EXPECT_FALSE(kept(60, 0).exact) << "the last block may be chosen or not";
+  blocks.isolation = Selection::Isolation::Spans;
+  EXPECT_EQ(kept(96, 32).pairs, 96 * (16 + 32));
+  EXPECT_TRUE(kept(96, 32).exact);
+  EXPECT_FALSE(kept(96, 40).exact);
+}
+
+/// Some rows, some of the positions visible.
+TEST(Explain, PairsOfSomeRows) {
+  Manifest manifest = testManifest();
+  Kernel kernel;
+  kernel.terms = {{Term::Kind::Window, 4, -1}};
+  const std::vector<int32_t> visible = {0, 1, 4, 5, 6, 9}, rows = {1, 5, 9};
+  const Kept kept = keptPairs(kernel, manifest,
+                              {.length = 10, .visible = visible, .rows = rows});
+  EXPECT_EQ(kept.pairs, 2 + 3 + 1);
+  EXPECT_TRUE(kept.exact);
+  EXPECT_FALSE(kept.even);
+  EXPECT_EQ(keptPairs(manifest.kernels[1], manifest,
+                      {.length = 10, .visible = visible, .rows = rows})
+                .pairs,
+            3 * 1)
+      << "a fifth of six keys";
 }
 
 TEST(Explain, CountsListsInTheEncodingInForce) {

@@ -149,6 +149,59 @@ TEST(Simulation, FollowsARunThatRevokes) {
   }
 }
 
+/// A run with classifier-free guidance computes each row twice.
+TEST(Simulation, FollowsBothSequencesOfAGuidedRun) {
+  Manifest manifest;
+  auto follow = [&](int rows, std::string &sequences) {
+    std::string text;
+    for (int position : {2, 3})
+      text += R"({"commits":[{"sequence":0,"token":7,"position":)" +
+              std::to_string(position) + R"(}],"rows":)" +
+              std::to_string(rows) + "}\n";
+    Result<RunLog> log = readRunLog(text);
+    EXPECT_TRUE(log) << log.error().text();
+    return simulate(manifest,
+                    {.steps = 2,
+                     .length = 4,
+                     .prompt = 2,
+                     .maskToken = 1,
+                     .eosToken = 2,
+                     .follow = std::make_shared<const RunLog>(std::move(*log))},
+                    [&](const SimulatedStep &step) {
+                      sequences += std::to_string(step.sequences);
+                    });
+  };
+  for (auto [rows, expected] : {std::pair(4, "11"), {8, "22"}}) {
+    std::string sequences;
+    Status status = follow(rows, sequences);
+    ASSERT_TRUE(status) << status.error().text();
+    EXPECT_EQ(sequences, expected);
+  }
+  std::string none;
+  Status status = follow(6, none);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(),
+            "step 1 of the log computes 6 rows, here it has 4: it is of a run "
+            "with other lengths or another schedule");
+  EXPECT_EQ(none, "");
+}
+
+/// What a step commits less what it revokes.
+TEST(Simulation, RevokingRulesKeepTheTokensOfAStep) {
+  Manifest manifest;
+  manifest.commit.kind = CommitRule::Kind::Above;
+  manifest.commit.ratio = {1, 2};
+  manifest.commit.revokeBelow = {9, 10};
+  for (auto [tokens, expected] : {std::pair(1.0, 16), {2.0, 8}}) {
+    int64_t steps = 0;
+    ASSERT_TRUE(simulate(
+        manifest,
+        {.steps = 4, .length = 20, .prompt = 4, .tokensPerStep = tokens},
+        [&](const SimulatedStep &) { ++steps; }));
+    EXPECT_EQ(steps, expected);
+  }
+}
+
 TEST(Simulation, LogsOfNoRunAreRefused) {
   ASSERT_TRUE(explain::readRunLog(
       R"({"commits":[{"sequence":0,"position":4,"token":9}]})"));
@@ -156,6 +209,7 @@ TEST(Simulation, LogsOfNoRunAreRefused) {
        {"", R"({"done":true})", "[]", R"({"commits":3})",
         R"({"commits":[{"sequence":"a","position":4}]})",
         R"({"commits":[{"sequence":1,"position":4}]})",
+        R"({"commits":[],"rows":"many"})", R"({"commits":[],"rows":-1})",
         R"({"commits":[{"sequence":0,"position":"x"}]})",
         R"({"commits":[{"sequence":0,"position":1e300}]})",
         R"({"commits":[{"sequence":0,"position":4294967296}]})",

@@ -235,13 +235,15 @@ parseCommitted(OpAsmParser &parser, CommitRuleAttr &rule,
 void printCommitted(OpAsmPrinter &printer, Operation *, CommitRuleAttr rule,
                     Value within, OperandRange on);
 
-/// `kv, context(propagating), ffn`.
-ParseResult parseReused(AsmParser &parser, UnitAttr &kv,
+/// `kv, context(propagating), ffn`, `kv, attention(outside = %set, on = %c)`.
+ParseResult parseReused(OpAsmParser &parser, UnitAttr &kv,
                         ReusedAttentionAttr &attention, UnitAttr &ffn,
-                        UnitAttr &beforeRope);
-void printReused(AsmPrinter &printer, Operation *, UnitAttr kv,
+                        UnitAttr &beforeRope,
+                        std::optional<OpAsmParser::UnresolvedOperand> &inside,
+                        std::optional<OpAsmParser::UnresolvedOperand> &on);
+void printReused(OpAsmPrinter &printer, Operation *, UnitAttr kv,
                  ReusedAttentionAttr attention, UnitAttr ffn,
-                 UnitAttr beforeRope);
+                 UnitAttr beforeRope, Value inside, Value on);
 
 /// `scores(%logit, ...) {...}`, or nothing.
 ParseResult parseScores(OpAsmParser &parser, Region &region);

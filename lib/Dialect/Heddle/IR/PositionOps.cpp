@@ -12,6 +12,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::heddle;
@@ -22,6 +23,28 @@ static bool isAll(Value set) {
     return true;
   auto op = set ? set.getDefiningOp<PositionsOp>() : PositionsOp();
   return op && op.getKind() == PositionsKind::All;
+}
+
+StringRef mlir::heddle::plainName(Operation *set) {
+  return llvm::TypeSwitch<Operation *, StringRef>(set)
+      .Case([](PositionsOp op) { return spelled(op.getKind()); })
+      .Case([](FixOp) { return "fixed"; })
+      .Case([](NeighborsOp) { return "neighbors"; })
+      .Case([](NearestOp) { return "nearest"; })
+      .Case([](LastOp) { return "last"; })
+      .Case([](HullOp) { return "hull"; })
+      .Case([](LeadingOp) { return "leading"; })
+      .Case([](PredictingOp) { return "rows"; })
+      .Default([](Operation *op) {
+        return isa<PairsType>(op->getResult(0).getType()) ? "pairs"
+                                                          : "positions";
+      });
+}
+
+/// How the result is called where the op is printed.
+static void nameResult(Operation *op, OpAsmSetValueNameFn setName) {
+  StringRef written = writtenName(op);
+  setName(op->getResult(0), written.empty() ? plainName(op) : written);
 }
 
 /// The operands of `op` with those of the ops of its kind among them in their
@@ -61,7 +84,7 @@ static LogicalResult setParts(OpTy op, ArrayRef<Value> parts,
 //===----------------------------------------------------------------------===//
 
 void UnionOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), isa<PairsType>(getType()) ? "pairs" : "positions");
+  nameResult(*this, setName);
 }
 
 // P5: a union has a part.
@@ -99,7 +122,7 @@ LogicalResult UnionOp::canonicalize(UnionOp op, PatternRewriter &rewriter) {
 //===----------------------------------------------------------------------===//
 
 void IntersectOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), isa<PairsType>(getType()) ? "pairs" : "positions");
+  nameResult(*this, setName);
 }
 
 // R9: an intersection has a part.
@@ -128,11 +151,11 @@ LogicalResult IntersectOp::canonicalize(IntersectOp op,
 }
 
 void ExceptOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), "positions");
+  nameResult(*this, setName);
 }
 
 void PositionsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), spelled(getKind()));
+  nameResult(*this, setName);
 }
 
 namespace {
@@ -178,7 +201,7 @@ LogicalResult PositionsOp::verify() {
 }
 
 void FixOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), "fixed");
+  nameResult(*this, setName);
 }
 
 // Spans stay as they are.
@@ -195,27 +218,27 @@ OpFoldResult FixOp::fold(FoldAdaptor) {
 }
 
 void NeighborsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), "neighbors");
+  nameResult(*this, setName);
 }
 
 void NearestOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), "nearest");
+  nameResult(*this, setName);
 }
 
 void LastOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), "last");
+  nameResult(*this, setName);
 }
 
 void HullOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), "hull");
+  nameResult(*this, setName);
 }
 
 void LeadingOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), "leading");
+  nameResult(*this, setName);
 }
 
 void PredictingOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), "rows");
+  nameResult(*this, setName);
 }
 
 LogicalResult NeighborsOp::verify() {
@@ -279,6 +302,13 @@ LogicalResult ReuseOp::verify() {
     return emitOpError("names no layer in layers(...)");
   if (!getKv() && !getFfn() && getAttention() == ReusedAttention::None)
     return emitOpError("keeps nothing; name kv, context, output or ffn");
+  const bool outside = getAttention() == ReusedAttention::Outside;
+  if (outside != (getInside() != nullptr) || outside != (getOn() != nullptr))
+    return emitOpError(
+        outside ? "keeps attention outside of a set and needs both the set and "
+                  "a cadence: attention(outside = %set, on = %cadence)"
+                : "names a set or a cadence, which only attention(outside = "
+                  "%set, on = %cadence) has");
   if (getBeforeRope() && !getKv())
     return emitOpError("keeps no keys, so none before RoPE");
   return success();

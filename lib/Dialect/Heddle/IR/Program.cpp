@@ -85,7 +85,7 @@ void Reader::findUsed() {
   SmallVector<Value> left;
   for (Operation &op : body) {
     auto commit = dyn_cast<CommitOp>(op);
-    if (commit ? !isIdle(commit) : isa<VisibleOp, RecomputeOp>(op))
+    if (commit ? !isIdle(commit) : isa<VisibleOp, RecomputeOp, ReuseOp>(op))
       llvm::append_range(left, op.getOperands());
   }
   while (!left.empty()) {
@@ -104,6 +104,16 @@ FailureOr<int64_t> Reader::indexOrAll(Value set) const {
           bundle::Positions::Kind::All)
     return -1;
   return index;
+}
+
+/// The name that the source has for a set. A plain one says no more than the
+/// set does, and a schedule that is printed has it where its source has none.
+static StringRef nameOf(Operation *op) {
+  StringRef name = writtenName(op), stem = name.rtrim("0123456789");
+  const bool isPlain = name == plainName(op) ||
+                       (stem.size() < name.size() && stem.consume_back("_") &&
+                        stem == plainName(op));
+  return isPlain || name.size() > bundle::Positions::longestName ? "" : name;
 }
 
 LogicalResult Reader::addSet(Operation *op) {
@@ -161,9 +171,11 @@ LogicalResult Reader::addSet(Operation *op) {
                  set.of.end());
   else if (set.kind == Kind::Intersect && !set.of.empty())
     set = {};
-  auto alike = std::find(sets.begin(), sets.end(), set);
+  auto alike = llvm::find_if(
+      sets, [&](const bundle::Positions &other) { return set.isLike(other); });
   program.sets[op->getResult(0)] = alike - sets.begin();
   if (alike == sets.end()) {
+    set.name = nameOf(op);
     sets.push_back(std::move(set));
     program.positions.push_back(op);
   }
@@ -286,8 +298,16 @@ FailureOr<Program> Reader::read() {
       }
       program.visible = visible;
     } else if (auto reuse = dyn_cast<ReuseOp>(op)) {
-      const bundle::Reuse kept = {reuse.getKv(), reuse.getAttention(),
-                                  reuse.getFfn()};
+      bundle::Reuse kept = {reuse.getKv(), reuse.getAttention(),
+                            reuse.getFfn()};
+      if (reuse.getInside()) {
+        index = indexOf(reuse.getInside());
+        kept.inside = succeeded(index) ? *index : -1;
+        CadenceAttr attr = cadenceOf(reuse.getOn());
+        if (!attr)
+          return failure();
+        kept.cadence = attr.getValue();
+      }
       if (reuse.getLayersAttr())
         program.manifest.layeredReuses.push_back(
             {rangesOf(reuse.getLayers()), kept});

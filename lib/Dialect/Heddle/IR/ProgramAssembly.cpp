@@ -337,9 +337,11 @@ void mlir::heddle::printCommitted(OpAsmPrinter &printer, Operation *op,
   });
 }
 
-ParseResult mlir::heddle::parseReused(AsmParser &parser, UnitAttr &kv,
+ParseResult mlir::heddle::parseReused(OpAsmParser &parser, UnitAttr &kv,
                                       ReusedAttentionAttr &attention,
-                                      UnitAttr &ffn, UnitAttr &beforeRope) {
+                                      UnitAttr &ffn, UnitAttr &beforeRope,
+                                      std::optional<Operand> &inside,
+                                      std::optional<Operand> &on) {
   UnitAttr yes = parser.getBuilder().getUnitAttr();
   auto option = [&](StringRef word) -> FailureOr<bool> {
     if (failed(parser.parseOptionalLParen()))
@@ -350,8 +352,8 @@ ParseResult mlir::heddle::parseReused(AsmParser &parser, UnitAttr &kv,
   };
   auto keep = [&](ReusedAttention kind, SMLoc loc) -> ParseResult {
     if (attention)
-      return parser.emitError(loc, "attention is kept once: as context or as "
-                                   "output");
+      return parser.emitError(loc, "attention is kept once: as context, as "
+                                   "output or outside of a set");
     attention = ReusedAttentionAttr::get(parser.getContext(), kind);
     return success();
   };
@@ -382,18 +384,27 @@ ParseResult mlir::heddle::parseReused(AsmParser &parser, UnitAttr &kv,
                                : ReusedAttention::Context,
                   loc);
     }
-    return suggesting(parser.emitError(loc,
-                                       "what is reused is kv, context, "
-                                       "context(propagating), output or ffn"),
-                      word, {"kv", "context", "output", "ffn"});
+    if (word == "attention") {
+      NamedArgument wanted[] = {
+          {"outside", [&] { return parseValue(parser, inside.emplace()); }},
+          {"on", [&] { return parseValue(parser, on.emplace()); }}};
+      return failure(
+          failed(keep(ReusedAttention::Outside, loc)) ||
+          failed(parseArguments(parser, "attention", nullptr, wanted)));
+    }
+    return suggesting(
+        parser.emitError(loc, "what is reused is kv, context, "
+                              "context(propagating), output, attention(outside "
+                              "= %set, on = %cadence) or ffn"),
+        word, {"kv", "context", "output", "attention", "ffn"});
   };
   return parser.parseCommaSeparatedList(part);
 }
 
-void mlir::heddle::printReused(AsmPrinter &printer, Operation *, UnitAttr kv,
+void mlir::heddle::printReused(OpAsmPrinter &printer, Operation *, UnitAttr kv,
                                ReusedAttentionAttr attention, UnitAttr ffn,
-                               UnitAttr beforeRope) {
-  SmallVector<StringRef> parts;
+                               UnitAttr beforeRope, Value inside, Value on) {
+  SmallVector<std::string> parts;
   if (kv)
     parts.push_back(beforeRope ? "kv(before_rope)" : "kv");
   switch (attention ? attention.getValue() : ReusedAttention::None) {
@@ -408,6 +419,17 @@ void mlir::heddle::printReused(AsmPrinter &printer, Operation *, UnitAttr kv,
   case ReusedAttention::Output:
     parts.push_back("output");
     break;
+  case ReusedAttention::Outside: {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    stream << "attention(outside = ";
+    printer.printOperand(inside, stream);
+    stream << ", on = ";
+    printer.printOperand(on, stream);
+    stream << ')';
+    parts.push_back(text);
+    break;
+  }
   }
   if (ffn)
     parts.push_back("ffn");

@@ -407,6 +407,26 @@ static LogicalResult verifyScored(ScheduleOp schedule, AttendOp attend,
   return success();
 }
 
+/// U8: what can be kept of attention outside of a set.
+static LogicalResult verifyOutside(ScheduleOp schedule) {
+  for (auto reuse : schedule.getOps<ReuseOp>()) {
+    if (reuse.getAttention() != ReusedAttention::Outside)
+      continue;
+    for (auto attend : schedule.getOps<AttendOp>()) {
+      const SmallVector<AttendOp::Stage, 2> stages = attend.getStages();
+      const SmallVector<PairSet> sets = pairsOfStages(attend);
+      const bool dense = llvm::all_of(llvm::seq(stages.size()), [&](size_t i) {
+        return !stages[i].pairs || sets[i].dense;
+      });
+      if (auto problem =
+              bundle::checkOutside(dense, scoresOf(attend.getScores())))
+        return attend.emitOpError(*problem).attachNote(reuse.getLoc())
+               << "the reuse is here";
+    }
+  }
+  return success();
+}
+
 LogicalResult ScheduleOp::verifyRegions() {
   // S8: the name can be printed.
   if (!::heddle::bundle::isPlainText(getSymName()))
@@ -438,7 +458,7 @@ LogicalResult ScheduleOp::verifyRegions() {
   good = good && succeeded(verifyShared(parts));
   // K5: one.
   good &= succeeded(verifyOnlyOne<VisibleOp>(*this));
-  good &= succeeded(verifyReuses(*this));
+  good &= succeeded(verifyReuses(*this)) && succeeded(verifyOutside(*this));
   good &= succeeded(verifyCommits(*this));
   if (!good)
     return failure();

@@ -57,6 +57,16 @@ bool mlir::heddle::isOfSchedules(RegisteredOperationName name) {
          name.hasTrait<OpTrait::HasParent<ScheduleOp, PlanOp>::Impl>();
 }
 
+void mlir::heddle::setWrittenName(Operation *op, StringRef name) {
+  op->setLoc(
+      NameLoc::get(StringAttr::get(op->getContext(), name), op->getLoc()));
+}
+
+StringRef mlir::heddle::writtenName(Operation *op) {
+  auto name = dyn_cast<NameLoc>(op->getLoc());
+  return name ? name.getName().strref() : StringRef();
+}
+
 bool mlir::heddle::isValueOp(AsmParser &parser, StringRef word) {
   auto name = RegisteredOperationName::lookup(("heddle." + word).str(),
                                               parser.getContext());

@@ -88,9 +88,9 @@ private:
   ScheduleOp schedule;
   OpBuilder builder;
   PlanOp result;
-  /// Some phase refreshes a selection, so dense attention writes the
-  /// log-sum-exp.
-  bool anySelection = false;
+  /// Some phase refreshes a selection, or attention outside of a set is kept,
+  /// so dense attention writes the log-sum-exp.
+  bool needsLse = false;
   SmallVector<std::pair<SelectOp, SelectionOp>> selections;
   SmallVector<KernelOp> kernels;
   llvm::StringSet<> names;
@@ -173,8 +173,8 @@ KernelOp Planner::kernelFor(Location loc, const Twine &name, KernelKind kind,
 
 KernelOp Planner::denseAttention() {
   return kernelFor(schedule.getLoc(),
-                   anySelection ? "attention_dense_lse" : "attention_dense",
-                   KernelKind::Attention, {}, anySelection);
+                   needsLse ? "attention_dense_lse" : "attention_dense",
+                   KernelKind::Attention, {}, needsLse);
 }
 
 static std::string symbolOf(const bundle::Term &term);
@@ -356,7 +356,9 @@ void Planner::plan() {
 
   const SmallVector<LayerPart> parts = layerParts(schedule);
   for (const LayerPart &part : parts)
-    anySelection |= !part.refreshed.empty();
+    needsLse |= !part.refreshed.empty();
+  for (auto reuse : schedule.getOps<ReuseOp>())
+    needsLse |= reuse.getAttention() == ReusedAttention::Outside;
   planProgram();
   for (const LayerPart &part : parts)
     planRule(part);

@@ -43,6 +43,7 @@ private:
   void findRefreshing();
   LogicalResult checkRule(RuleOp rule, int64_t firstLayer);
   LogicalResult checkRefreshes(PhaseOp phase);
+  LogicalResult checkParts(PhaseOp phase);
   LogicalResult checkRead(ArrayRef<PhaseOp> phases, size_t reader,
                           FlatSymbolRefAttr name);
   LogicalResult checkReadOfOthers(ArrayRef<PhaseOp> phases, size_t reader,
@@ -59,6 +60,7 @@ private:
 
   PlanOp plan;
   SymbolTable symbols;
+  ReuseOp outside; ///< that keeps attention outside of a set, if there is one
   std::vector<int64_t> firsts; ///< layers of the rules, in order
   llvm::DenseMap<StringAttr, Refreshing> refreshing;
 };
@@ -157,6 +159,22 @@ LogicalResult Checker::checkRefreshes(PhaseOp phase) {
              << "the phase's attention is here";
   }
   return success();
+}
+
+// N8: what is kept of attention outside of a set is merged by log-sum-exp.
+LogicalResult Checker::checkParts(PhaseOp phase) {
+  if (!outside)
+    return success();
+  KernelOp attention = kernel(phase.getAttention().getKernelAttr());
+  std::optional<std::string> problem = bundle::checkOutside(
+      attention.isDense(), scoresOf(attention.getScores()));
+  if (!problem && !attention.getWritesLse())
+    problem = "must write the log-sum-exp where attention outside of a set is "
+              "kept";
+  if (!problem)
+    return success();
+  return attention.emitOpError(*problem).attachNote(outside.getLoc())
+         << "the reuse is here";
 }
 
 static bool refreshes(PhaseOp phase, FlatSymbolRefAttr selection) {
@@ -340,7 +358,7 @@ LogicalResult Checker::checkRule(RuleOp rule, int64_t firstLayer) {
     if (phase.getWhen() == WhenKind::Otherwise && phase != phases.back())
       return phase.emitOpError("takes every step, so that the phases after it "
                                "never run");
-    if (failed(checkRefreshes(phase)))
+    if (failed(checkRefreshes(phase)) || failed(checkParts(phase)))
       return failure();
     for (Attribute term :
          kernel(phase.getAttention().getKernelAttr()).getTerms())
@@ -358,6 +376,9 @@ LogicalResult Checker::checkRule(RuleOp rule, int64_t firstLayer) {
 
 LogicalResult Checker::check() {
   findRefreshing();
+  for (auto reuse : plan.getOps<ReuseOp>())
+    if (reuse.getAttention() == ReusedAttention::Outside)
+      outside = reuse;
   if (failed(checkDistinct()))
     return failure();
   for (auto [rule, first] : llvm::zip_equal(plan.getOps<RuleOp>(), firsts))

@@ -8,6 +8,7 @@
 
 #include "heddle/Dialect/Shed/IR/Shed.h"
 
+#include "bundle/format/Tilings.h"
 #include "bundle/program/Manifest.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -127,47 +128,22 @@ LogicalResult WgmmaTilingAttr::verify(EmitError emitError, int64_t consumers,
                                       bool tma, int64_t cluster,
                                       int64_t keyShares, int64_t leastKeys,
                                       int64_t queryStages, bool packed) {
-  if (queryStages < 0 || queryStages > 4 || (queryStages && keyShares > 1))
-    return emitError() << "query_stages is from 0 to 4, and 0 with key_shares, "
-                          "not "
-                       << queryStages;
-  if (keyShares < 1 || keyShares > ::heddle::bundle::maxCluster ||
-      !llvm::isPowerOf2_64(keyShares))
-    return emitError() << "key_shares is 1, 2, 4, 8 or 16, not " << keyShares;
-  if (packed && keyShares == 1)
-    return emitError()
-           << "packed rows are for few of them, whose blocks divide "
-              "keys; give key_shares of more than 1, or leave out "
-              "packed";
-  if (leastKeys < 0 || leastKeys > ::heddle::bundle::maxLeastKeys ||
-      (leastKeys > 0 && keyShares == 1))
-    return emitError() << "least_keys is 0, or up to "
-                       << ::heddle::bundle::maxLeastKeys
-                       << " with key_shares of more than 1, not " << leastKeys;
-  if (keyShares > 1 && cluster > 1)
-    return emitError() << "blocks that share tiles (cluster = " << cluster
-                       << ") have the same keys, not key_shares = "
-                       << keyShares;
-  if (cluster < 1 || cluster > 2 || (cluster > 1 && !tma))
-    return emitError() << "cluster is 1, or 2 with tma, not " << cluster;
-  if (blocks < 1 || blocks > 4)
-    return emitError() << "blocks is from 1 to 4, not " << blocks;
-  if (consumers < 1 || consumers > 4)
-    return emitError() << "a wgmma_tiling has 1 to 4 consumers, not "
-                       << consumers;
-  if (keys < 16 || keys > 256 || keys % 16)
-    return emitError() << "keys is a multiple of 16 up to 256, not " << keys;
-  if (stages < 2 || stages > 8)
-    return emitError() << "stages is from 2 to 8, not " << stages;
-  if (parts < 1 || keys % (16 * parts))
-    return emitError() << "parts = " << parts << " does not cut " << keys
-                       << " keys into multiples of 16";
-  for (int64_t registers : {producerRegisters, consumerRegisters})
-    if (registers < 24 || registers > 240 || registers % 8)
-      return emitError() << "a thread has a multiple of 8 registers from 24 to "
-                            "240, not "
-                         << registers;
-  return success();
+  ::heddle::bundle::TilingRule rule;
+  rule.consumers = consumers;
+  rule.keys = keys;
+  rule.stages = stages;
+  rule.parts = parts;
+  rule.producerRegisters = producerRegisters;
+  rule.consumerRegisters = consumerRegisters;
+  rule.blocks = blocks;
+  rule.tma = tma;
+  rule.cluster = cluster;
+  rule.keyShares = keyShares;
+  rule.leastKeys = leastKeys;
+  rule.queryStages = queryStages;
+  rule.packed = packed;
+  std::string problem = ::heddle::bundle::tilingProblem(rule);
+  return problem.empty() ? success() : LogicalResult(emitError() << problem);
 }
 
 LogicalResult TileType::verify(EmitError emitError, Axis rows, Axis columns,

@@ -17,6 +17,6 @@ function makeCost() {
   const most = Math.max(1, ...parts.map(part => part.share));
   document.getElementById('cost').append(table('Cost by part', ['Part', 'As a bar', 'Of dense'],
     parts.map(part => [part.name, bar(part.share, most), `${bound}${percent(part.share)}`]), []));
-  document.getElementById('ratio').append(element('b', {}, `${data.cost.times_as_fast.toFixed(2)} times as fast`),
+  document.getElementById('ratio').append(element('b', {}, `${data.cost.speed_bound}${data.cost.times_as_fast.toFixed(2)} times as fast`),
     `as a dense run of the same lengths, estimated for ${data.cost.machine}`);
 }

@@ -96,6 +96,16 @@ std::string variantSymbol(StringRef kernel, StringRef elementType,
 /// Whether ops of this name stand in schedules.
 bool isOfSchedules(RegisteredOperationName name);
 
+/// Keeps the name that the source gives to what `op` makes, without '%', in the
+/// op's location: two sets that differ in nothing else stay one.
+void setWrittenName(Operation *op, StringRef name);
+
+/// That name; "" where there is none.
+StringRef writtenName(Operation *op);
+
+/// What the set that `op` makes is called where the source has no name.
+StringRef plainName(Operation *set);
+
 } // namespace mlir::heddle
 
 #endif // HEDDLE_DIALECT_HEDDLE_IR_HEDDLE_H

@@ -596,7 +596,7 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
   let hasCanonicalizeMethod = 1;
 }
 
-def Heddle_ReuseOp : Heddle_ProgramOp<"reuse"> {
+def Heddle_ReuseOp : Heddle_ProgramOp<"reuse", [AttrSizedOperandSegments]> {
   let summary = "what is kept of rows for steps that do not compute them";
   let description = [{
     | part | kept per layer and row | read by |
@@ -607,8 +607,9 @@ def Heddle_ReuseOp : Heddle_ProgramOp<"reuse"> {
     | `output` | attention's output after its projection | the same |
     | `ffn` | the FFN's output | the residual stream of active rows whose FFN is not computed |
     | `kv(before_rope)` | the same as `kv`: a position never moves, so its rotation never changes | the same |
+    | `attention(outside = %set, on = %cadence)` | attention over the visible keys outside of the set, before its projection, and its log-sum-exp, as of the latest step of the cadence; the set is as it was before that step | the row itself: at other steps it attends to the keys inside of the set, and what is kept is merged by log-sum-exp |
 
-    One of `context` and `output` at most.
+    One of `context`, `output` and `attention` at most.
 
     | clause | meaning |
     |---|---|
@@ -616,6 +617,7 @@ def Heddle_ReuseOp : Heddle_ProgramOp<"reuse"> {
 
     ```mlir
     heddle.reuse kv, context(propagating), ffn
+    heddle.reuse kv, attention(outside = %block, on = %start)
     heddle.reuse kv in layers(0 to 3)
     ```
   }];
@@ -623,9 +625,11 @@ def Heddle_ReuseOp : Heddle_ProgramOp<"reuse"> {
                        DefaultValuedAttr<Heddle_ReusedAttentionAttr, "ReusedAttention::None">:$attention,
                        UnitAttr:$ffn,
                        UnitAttr:$before_rope,
+                       Optional<Heddle_PositionsType>:$inside,
+                       Optional<Heddle_CadenceType>:$on,
                        OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers);
   let assemblyFormat = [{
-    custom<Reused>($kv, $attention, $ffn, $before_rope)
+    custom<Reused>($kv, $attention, $ffn, $before_rope, $inside, $on)
     (`in` custom<LayerRanges>($layers)^)? `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;

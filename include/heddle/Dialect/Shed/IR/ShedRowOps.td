@@ -30,10 +30,11 @@ def Shed_RowOperation : Shed_Enum<"RowOperation", "what a row kernel does", [
     I32EnumAttrCase<"Copy", 4, "copy">,
     I32EnumAttrCase<"Change", 5, "change">,
     I32EnumAttrCase<"Compare", 6, "compare">,
-    I32EnumAttrCase<"MaskedCount", 7, "masked_count">,
-    I32EnumAttrCase<"Candidates", 8, "candidates">,
-    I32EnumAttrCase<"Draw", 9, "draw">,
-    I32EnumAttrCase<"Commit", 10, "commit">]>;
+    I32EnumAttrCase<"Merge", 7, "merge">,
+    I32EnumAttrCase<"MaskedCount", 8, "masked_count">,
+    I32EnumAttrCase<"Candidates", 9, "candidates">,
+    I32EnumAttrCase<"Draw", 10, "draw">,
+    I32EnumAttrCase<"Commit", 11, "commit">]>;
 def Shed_RowOperationAttr : Shed_EnumAttr<Shed_RowOperation, "row_operation">;
 
 def Shed_Reduction : Shed_Enum<"Reduction", "how contributions are combined", [

@@ -1,0 +1,162 @@
+//===- ProgramExecutorParts.cpp - Attention of which a part is kept -------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reuse::Attention::Outside. The keys inside are one run of the visible ones,
+// those outside what stands before and behind it; each is attended to by a
+// launch of the layer's dense kernel, whose keys then begin elsewhere. All
+// parts are written to the rows of the output, one after the other: those
+// outside are merged into what is kept, by the log-sum-exps, and what is kept
+// into the part inside.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/schedule/ProgramExecutor.h"
+
+#include <algorithm>
+
+using namespace heddle;
+using namespace heddle::rt;
+
+/// What some rows of a part are merged by, and where they stand.
+struct ProgramExecutor::PartRows {
+  std::vector<int32_t> from; ///< rows of the output
+  std::vector<int32_t> kept; ///< rows of the stores
+  std::vector<int64_t> lseAt;
+  std::vector<int32_t> lseStride;
+};
+
+int64_t ProgramExecutor::attendedKeys(const Sequence &sequence) const {
+  const SequenceRows::Inside &inside = sequence.rows.inside();
+  return keepsOutside() && !inside.fresh ? inside.end - inside.begin
+                                         : sequence.rows.n();
+}
+
+int64_t ProgramExecutor::cachedKeys(const Sequence &sequence) const {
+  const std::vector<int32_t> &places = sequence.rows.activePlaces();
+  if (!keepsOutside() || sequence.rows.inside().fresh)
+    return sequence.rows.n() - std::ssize(places);
+  const SequenceRows::Inside &inside = sequence.rows.inside();
+  auto behind = [&](int64_t place) {
+    return std::lower_bound(places.begin(), places.end(), place);
+  };
+  return inside.end - inside.begin -
+         (behind(inside.end) - behind(inside.begin));
+}
+
+Status ProgramExecutor::attendInParts(int64_t layer,
+                                      const AttentionTensors &tensors) {
+  for (const std::unique_ptr<Sequence> &sequence : sequences) {
+    sequence->pairs = 0;
+    const SequenceRows::Inside &inside = sequence->rows.inside();
+    if (inside.end - inside.begin == sequence->rows.n())
+      continue;
+    counted.mergedRows += sequence->rows.rows();
+    (inside.fresh ? counted.cacheBytesWritten : counted.cacheBytesRead) +=
+        sequence->rows.rows() * partBytes();
+  }
+  for (Part part : {Part::Before, Part::Behind, Part::Inside})
+    if (Status status = attendPart(layer, part, tensors); !status)
+      return status;
+  return Status::success();
+}
+
+/// Attends to the keys of a part for all sequences that have some, and merges.
+Status ProgramExecutor::attendPart(int64_t layer, Part part,
+                                   const AttentionTensors &tensors) {
+  launches.clear();
+  PartRows alone, both; // whether their keys outside stand on one side
+  Moves unchanged;      // kept rows to those of the output
+  for (size_t at = 0; at < sequences.size(); ++at) {
+    Sequence &sequence = *sequences[at];
+    const int64_t rows = sequence.rows.rows(), n = sequence.rows.n();
+    if (rows == 0)
+      continue;
+    const SequenceRows::Inside &inside = sequence.rows.inside();
+    if (part != Part::Inside && !inside.fresh)
+      continue;
+    const int64_t begin = part == Part::Before   ? 0
+                          : part == Part::Behind ? inside.end
+                                                 : inside.begin;
+    const int64_t end = part == Part::Before   ? inside.begin
+                        : part == Part::Behind ? n
+                                               : inside.end;
+    auto s = static_cast<int64_t>(at);
+    const int64_t row = batch.offsets[at];
+    if (begin == end) {
+      for (int64_t r = row; r < row + rows && part == Part::Inside; ++r)
+        unchanged.add(keptRow[r], r);
+      continue;
+    }
+    const auto kernel = static_cast<size_t>(phaseOf(layer, sequence).attention);
+    abi::AttentionArgs args = argsOf(layer, s, kernel, tensors);
+    auto from = [&](const void *keys, int64_t stride) {
+      return static_cast<const std::byte *>(keys) +
+             begin * stride * byteSize(dtype);
+    };
+    args.key = from(args.key, args.keyStride);
+    args.value = from(args.value, args.valueStride);
+    args.position += begin;
+    args.n = end - begin;
+    launchOf(launches, kernel).blocks.push_back(args);
+    sequence.pairs += queryHeads * rows * args.n;
+    // All keys are inside: nothing is kept.
+    if (part == Part::Inside && args.n == n)
+      continue;
+    PartRows &merged = inside.begin == 0 || inside.end == n ? alone : both;
+    for (int64_t r = 0; r < rows; ++r) {
+      merged.from.push_back(static_cast<int32_t>(row + r));
+      merged.kept.push_back(keptRow[row + r]);
+      merged.lseAt.push_back(starts[at] * queryHeads + r);
+      merged.lseStride.push_back(static_cast<int32_t>(rows));
+    }
+  }
+  for (Launch &launch : launches)
+    if (Status status = runner->attend(launch.kernel, launch.blocks); !status)
+      return status;
+  if (Status status = mergePart(layer, part, alone, /*isAlone=*/true, tensors);
+      !status)
+    return status;
+  if (Status status = mergePart(layer, part, both, /*isAlone=*/false, tensors);
+      !status)
+    return status;
+  return memory->copy(tableOf(outsideStore, layer, unchanged.from),
+                      {tensors.output, tensors.outputStride, unchanged.to},
+                      attentionWidth());
+}
+
+/// A part before the keys inside, with one behind them, goes by log-sum-exps of
+/// its own, since those that are read and those that are written are to be
+/// apart.
+Status ProgramExecutor::mergePart(int64_t layer, Part part,
+                                  const PartRows &rows, bool isAlone,
+                                  const AttentionTensors &tensors) {
+  if (rows.from.empty())
+    return Status::success();
+  const RowTable output = {tensors.output, tensors.outputStride, rows.from};
+  RowMerge merge{.now = output,
+                 .lse = lseOf(0),
+                 .lseAt = rows.lseAt,
+                 .lseStride = rows.lseStride,
+                 .kept = tableOf(outsideStore, layer, rows.kept),
+                 .output = {}};
+  auto *ofBefore = reinterpret_cast<float *>(beforeLse.get());
+  auto *ofOutside = reinterpret_cast<float *>(outsideLseStore.layer(layer));
+  switch (part) {
+  case Part::Before:
+    merge.newLse = isAlone ? ofOutside : ofBefore;
+    break;
+  case Part::Behind:
+    merge.keptLse = isAlone ? nullptr : ofBefore;
+    merge.newLse = ofOutside;
+    break;
+  case Part::Inside:
+    merge.keptLse = ofOutside;
+    merge.output = output;
+    break;
+  }
+  return memory->merge(merge, queryHeads, headDim);
+}

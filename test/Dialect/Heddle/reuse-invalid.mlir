@@ -1,0 +1,188 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics
+
+// What schedules can't keep of rows.
+
+heddle.schedule @U1 {
+  // expected-error@+1 {{keeps nothing; name kv, context, output or ffn}}
+  "heddle.reuse"() : () -> ()
+  attend dense
+}
+
+// -----
+
+heddle.schedule @U1 {
+  // expected-error@+1 {{what is reused is kv, context, context(propagating), output, attention(outside = %set, on = %cadence) or ffn}}
+  reuse everything
+  attend dense
+}
+
+// -----
+
+heddle.schedule @U2 {
+  // expected-error@+1 {{keeps parts of rows but not their keys and values, which other rows attend to; add kv}}
+  reuse context, ffn
+  attend dense
+}
+
+// -----
+
+heddle.schedule @U3 {
+  // expected-error@+1 {{attention is kept once: as context, as output or outside of a set}}
+  reuse kv, context, output
+  attend dense
+}
+
+// -----
+
+heddle.schedule @U3_outside {
+  %start = cadence every(4)
+  %block = positions block
+  // expected-error@+1 {{attention is kept once: as context, as output or outside of a set}}
+  reuse kv, output, attention(outside = %block, on = %start)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @outside_without_a_cadence {
+  %block = positions block
+  // expected-error@+1 {{attention needs argument 'on'}}
+  reuse kv, attention(outside = %block)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @outside_of_nothing {
+  // expected-error@+1 {{keeps attention outside of a set and needs both the set and a cadence}}
+  "heddle.reuse"() <{kv, attention = #heddle<reused_attention outside>, operandSegmentSizes = array<i32: 0, 0>}> : () -> ()
+  attend dense
+}
+
+// -----
+
+heddle.schedule @a_set_of_nothing {
+  %block = positions block
+  // expected-error@+1 {{names a set or a cadence, which only attention(outside = %set, on = %cadence) has}}
+  "heddle.reuse"(%block) <{kv, operandSegmentSizes = array<i32: 1, 0>}> : (!heddle.positions) -> ()
+  attend dense
+}
+
+// -----
+
+heddle.schedule @U2_outside {
+  %start = cadence first(1) in block
+  %block = positions block
+  // expected-error@+1 {{keeps parts of rows but not their keys and values, which other rows attend to; add kv}}
+  reuse attention(outside = %block, on = %start)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @U5_late {
+  %late = cadence every(4, from = 2)
+  %start = cadence every(4)
+  %block = positions block
+  // expected-error@+1 {{keeps attention outside of a set on every(4, from = 2), which need not include step 1, so that there may be none to merge with}}
+  reuse kv, attention(outside = %block, on = %late)
+  recompute all on %start
+  recompute %block
+  attend dense
+}
+
+// -----
+
+heddle.schedule @U5_some {
+  %start = cadence first(1)
+  %often = cadence every(4)
+  %block = positions block
+  // expected-error@+1 {{keeps attention outside of a set on every(4), at whose steps all visible rows must be computed; begin with `recompute all` on the same cadence}}
+  reuse kv, attention(outside = %block, on = %often)
+  recompute all on %start
+  recompute %block
+  attend dense
+}
+
+// -----
+
+heddle.schedule @U5_all {
+  %start = cadence first(1)
+  %block = positions block
+  // expected-error@+1 {{keeps attention outside of a set for steps that compute some rows, and every step computes all; add `recompute %rows`}}
+  reuse kv, attention(outside = %block, on = %start)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @U6 {
+  %start = cadence every(8)
+  %often = cadence every(4)
+  %decoded = positions decoded
+  %some = positions undecoded(first = 32)
+  %seen = union %decoded, %some
+  %window = fix %seen on %often
+  %block = positions block
+  visible %window
+  // expected-error@+1 {{keeps attention outside of a set on every(8), and the visible positions change on every(4); keep it at these steps too, for instance on the same cadence}}
+  reuse kv, attention(outside = %block, on = %start)
+  recompute all on %often
+  recompute %some
+  attend dense
+}
+
+// -----
+
+heddle.schedule @U7 {
+  %start = cadence first(1) in block
+  %masked = positions undecoded
+  // expected-error@+1 {{keeps attention outside of a set that need not be a range of positions; name all, prompt, response, a block, hull or leading of a set, or a fix of one of these}}
+  reuse kv, attention(outside = %masked, on = %start)
+  recompute all on %start
+  recompute %masked
+  attend dense
+}
+
+// -----
+
+heddle.schedule @U8 {
+  %start = cadence first(1) in block
+  %block = positions block
+  %near = window(64)
+  // expected-note@+1 {{the reuse is here}}
+  reuse kv, attention(outside = %block, on = %start)
+  recompute all on %start
+  recompute %block
+  // expected-error@+1 {{must be dense where attention outside of a set is kept; write `attend dense`, or reuse context or output}}
+  attend pairs(%near)
+}
+
+// -----
+
+heddle.schedule @U8_positions {
+  %start = cadence first(1) in block
+  %block = positions block
+  // expected-note@+1 {{the reuse is here}}
+  reuse kv, attention(outside = %block, on = %start)
+  recompute all on %start
+  recompute %block
+  // expected-error@+1 {{has scores that ask for positions, which attention outside of a set can't be kept by; reuse context or output}}
+  attend dense scores(%logit, %query, %key) {
+    %d = arith.subi %query, %key : i32
+    %f = arith.sitofp %d : i32 to f32
+    %s = arith.addf %logit, %f : f32
+    yield %s
+  }
+}
+
+// -----
+
+heddle.schedule @U4 {
+  // expected-error@+1 {{names no layers, so that those after it never come; write it last}}
+  reuse kv
+  // expected-note@+1 {{the last one is here}}
+  reuse kv, ffn
+  attend dense
+}

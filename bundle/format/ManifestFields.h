@@ -211,8 +211,15 @@ template <typename V> void fields(V &v, In<V, Rule> &x) {
   v("phases", x.phases);
 }
 
+template <typename V> void fields(V &v, In<V, LayerRange> &x) {
+  v("first", x.first, Range{-maxCount, maxCount});
+  v("last", x.last, Range{-maxCount, maxCount});
+}
+
 template <typename V> void fields(V &v, In<V, Pass> &x) {
   v("when", x.when);
+  if (v.has("layers", !x.layers.empty()))
+    v("layers", x.layers);
   v("rows", x.rows, ofPositionsOrAll);
   v("alone", x.alone);
   v.object("exact", [&](auto &v) {
@@ -234,6 +241,11 @@ template <typename V> void fields(V &v, In<V, Reuse> &x) {
     v("inside", x.inside, ofPositions);
     v("cadence", x.cadence);
   }
+}
+
+template <typename V> void fields(V &v, In<V, LayeredReuse> &x) {
+  v("layers", x.layers);
+  fields(v, x.reuse);
 }
 
 /// Which of the candidates are taken.
@@ -275,6 +287,8 @@ template <typename V> void fields(V &v, In<V, Manifest> &x) {
   v("visible", x.visible, ofPositionsOrAll);
   v("all_visible", x.allVisible);
   v("passes", x.passes);
+  if (v.has("layered_reuses", !x.layeredReuses.empty()))
+    v("layered_reuses", x.layeredReuses);
   v("reuse", x.reuse);
   v("dated_commits", x.datedCommits);
   v.object("commit", [&](auto &v) {

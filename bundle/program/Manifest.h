@@ -44,6 +44,8 @@ inline constexpr int64_t maxBlock = 128;
 /// sensible.
 inline constexpr size_t maxPositions = 256;
 inline constexpr size_t maxPasses = 256;
+/// Ranges of layers that the passes of a manifest name in all, and its reuses.
+inline constexpr size_t maxLayerRanges = 1024;
 
 /// The largest ratio that is a bound and no share: `below` of a pass (a cosine
 /// is at most 1, so above that all rows are), `ratio` of a commit rule.
@@ -374,18 +376,26 @@ struct Rule {
   std::vector<Phase> phases;
 };
 
-/// Which rows a step computes, for all layers. The first pass of a manifest all
-/// of whose conditions hold is the one that runs; the last one has none. A
-/// manifest without passes computes all visible rows at every step.
+/// Layers next to each other, `first` and `last` included; negative ones count
+/// from the model's last layer, which is -1.
+struct LayerRange {
+  int64_t first = 0, last = -1;
+  bool operator==(const LayerRange &) const = default;
+};
+
+/// Which rows the layers of a step compute. In a layer the first pass of a
+/// manifest runs that has the layer and all of whose conditions hold; the last
+/// one has all layers and no condition. A manifest without passes computes all
+/// visible rows at every step.
 struct Pass {
-  /// Of the rows that carry a hidden state through the layers, which ones a
-  /// layer computes exactly: queries, keys, values, attention and FFN. What the
-  /// others contribute is Reuse's business.
+  /// Of the pass's rows, which ones a layer computes exactly: queries, keys,
+  /// values, attention and FFN. What other rows contribute is Reuse's business.
   enum class Exact {
     All,          ///< all of them
     Salient,      ///< those whose attention context, all heads together, has a
                   ///< cosine below `below` against the cached one in the layer
-                  ///< before; in layer 0 Committed(count = 1). A layer's
+                  ///< before (below its own bound, if its pass compares
+                  ///< contexts); in layer 0 Committed(count = 1). A layer's
                   ///< own finding also says whose FFN it computes.
                   ///< Source: DyLLM, algorithm 1.
     LeastSimilar, ///< of the rows in `among` the share `keep` with the lowest
@@ -393,13 +403,14 @@ struct Pass {
                   ///< (V is computed and cached for all of them, unless the
                   ///< share is 0), and all rows that are not in `among`; in
                   ///< layer 0, where V depends on the token alone, all rows.
-                  ///< Source: dLLM-Cache.
+                  ///< The others may end (Reuse::carries). Source: dLLM-Cache.
     SalientFfn,   ///< all of them, but the FFN of those rows alone that Salient
                   ///< would find: whose context in this layer has a cosine
                   ///< below `below`. Source: DyLLM, table 1 ("salient token
                   ///< selection" without approximate attention).
   };
-  std::vector<When> when; ///< On and Before only; all must hold
+  std::vector<When> when;         ///< On and Before only; all must hold
+  std::vector<LayerRange> layers; ///< none: all of them
   int64_t rows =
       -1; ///< index into Manifest::positions; -1: all visible ones.
           ///< With a model that predicts position i in row i - 1, row
@@ -412,6 +423,10 @@ struct Pass {
   Ratio keep;         ///< LeastSimilar: floor(keep * rows in `among`)
   int64_t among = -1; ///< LeastSimilar: index into Manifest::positions
 
+  /// Whether it takes every layer and computes all visible rows.
+  bool isWhole() const { return layers.empty() && computesAllRows(); }
+  /// Whether its layers compute all visible rows.
+  bool computesAllRows() const { return rows < 0 && exact == Exact::All; }
   /// Whether attention contexts are compared with cached ones.
   bool comparesContexts() const {
     return exact == Exact::Salient || exact == Exact::SalientFfn;
@@ -444,7 +459,24 @@ struct Reuse {
   /// latest step of `cadence`.
   int64_t inside = -1;
   Cadence cadence = {}; ///< Outside
+  /// Whether attention's output is kept before its projection.
+  bool keepsContext() const {
+    return attention == Attention::Context ||
+           attention == Attention::Propagated;
+  }
+  /// Whether a row goes on through a layer that does not compute it: else it
+  /// ends there, and neither a later layer computes it nor is it a prediction.
+  bool carries() const {
+    return attention != Attention::None && attention != Attention::Outside &&
+           ffn;
+  }
   bool operator==(const Reuse &) const = default;
+};
+
+/// What some of the layers keep instead of Manifest::reuse.
+struct LayeredReuse {
+  std::vector<LayerRange> layers; ///< at least one
+  Reuse reuse;
 };
 
 /// Which predictions become tokens.
@@ -539,6 +571,9 @@ struct Manifest {
   Cadence allVisible; ///< at its steps all positions are, and all rows are
                       ///< computed
   std::vector<Pass> passes;
+  /// The one that has a layer says what it keeps, or `reuse`. All keep keys and
+  /// values, or none.
+  std::vector<LayeredReuse> layeredReuses;
   Reuse reuse;
   /// The first all of whose conditions hold is the rule of a step, or `commit`.
   std::vector<DatedCommit> datedCommits;

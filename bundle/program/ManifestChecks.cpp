@@ -341,6 +341,9 @@ void checkProgramFields(Problem &in, const Manifest &manifest) {
   if (manifest.passes.size() > maxPasses)
     return in.fail("passes",
                    "more than " + std::to_string(maxPasses) + " passes");
+  if (manifest.layeredReuses.size() > maxPasses)
+    return in.fail("layered_reuses", "more than " + std::to_string(maxPasses) +
+                                         " reuses of some layers");
   if (manifest.datedCommits.size() >= maxPasses)
     return in.fail("dated_commits", "more than " +
                                         std::to_string(maxPasses - 1) +
@@ -361,7 +364,9 @@ void checkProgramFields(Problem &in, const Manifest &manifest) {
     path = at("passes", found->index);
     break;
   case At::Reuse:
-    path = "reuse";
+    path = found->index < manifest.layeredReuses.size()
+               ? at("layered_reuses", found->index)
+               : "reuse";
     break;
   case At::Commit:
     path = found->index < manifest.datedCommits.size()

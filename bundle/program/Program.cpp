@@ -115,12 +115,45 @@ static bool allHold(const std::vector<When> &when, const StepPlace &place) {
                      [&](const When &each) { return holds(each, place); });
 }
 
-std::optional<size_t> heddle::bundle::passAt(const Manifest &manifest,
+std::vector<size_t> heddle::bundle::passesAt(const Manifest &manifest,
                                              const StepPlace &place) {
-  for (size_t i = 0; i < manifest.passes.size(); ++i)
-    if (allHold(manifest.passes[i].when, place))
-      return i;
-  return std::nullopt;
+  std::vector<size_t> passes;
+  for (size_t i = 0; i < manifest.passes.size(); ++i) {
+    if (!allHold(manifest.passes[i].when, place))
+      continue;
+    passes.push_back(i);
+    if (manifest.passes[i].layers.empty())
+      break;
+  }
+  return passes;
+}
+
+bool heddle::bundle::hasLayer(const std::vector<LayerRange> &ranges,
+                              int64_t layer, int64_t layers) {
+  auto fromFront = [&](int64_t of) { return of < 0 ? of + layers : of; };
+  return ranges.empty() ||
+         std::any_of(ranges.begin(), ranges.end(), [&](const LayerRange &each) {
+           return fromFront(each.first) <= layer &&
+                  layer <= fromFront(each.last);
+         });
+}
+
+const Reuse &heddle::bundle::reuseOf(const Manifest &manifest, int64_t layer,
+                                     int64_t layers) {
+  for (const LayeredReuse &each : manifest.layeredReuses)
+    if (hasLayer(each.layers, layer, layers))
+      return each.reuse;
+  return manifest.reuse;
+}
+
+std::string heddle::bundle::toString(const std::vector<LayerRange> &ranges) {
+  std::string text;
+  for (const LayerRange &each : ranges) {
+    text += (text.empty() ? "layers(" : ", ") + std::to_string(each.first);
+    if (each.last != each.first)
+      text += " to " + std::to_string(each.last);
+  }
+  return text.empty() ? text : text + ")";
 }
 
 std::optional<size_t>
@@ -153,11 +186,10 @@ int64_t heddle::bundle::visibleAt(const Manifest &manifest,
 
 bool heddle::bundle::computesAll(const Manifest &manifest,
                                  const StepPlace &place) {
-  std::optional<size_t> index = passAt(manifest, place);
-  if (!index)
-    return true;
-  const Pass &pass = manifest.passes[*index];
-  return pass.rows < 0 && pass.exact == Pass::Exact::All;
+  const std::vector<size_t> passes = passesAt(manifest, place);
+  return std::all_of(passes.begin(), passes.end(), [&](size_t pass) {
+    return manifest.passes[pass].computesAllRows();
+  });
 }
 
 std::optional<Cadence> heddle::bundle::driftOf(const Manifest &manifest) {
@@ -265,19 +297,16 @@ static std::vector<bool> holdsAt(const When &when, int64_t totalSteps,
   return result;
 }
 
-/// Gives `choice` to the steps without one at which all conditions hold.
-static void take(std::vector<size_t> &chosen, size_t choice,
-                 std::span<const When> when, int64_t blockSteps) {
-  std::vector<bool> good(chosen.size(), true);
+/// Of each step whether all conditions hold.
+static std::vector<bool> allHoldAt(std::span<const When> when,
+                                   int64_t totalSteps, int64_t blockSteps) {
+  std::vector<bool> good(static_cast<size_t>(totalSteps), true);
   for (const When &each : when) {
-    std::vector<bool> one =
-        holdsAt(each, static_cast<int64_t>(chosen.size()), blockSteps);
+    std::vector<bool> one = holdsAt(each, totalSteps, blockSteps);
     for (size_t i = 0; i < good.size(); ++i)
       good[i] = good[i] && one[i];
   }
-  for (size_t i = 0; i < good.size(); ++i)
-    if (good[i] && chosen[i] == noChoice)
-      chosen[i] = choice;
+  return good;
 }
 
 std::vector<size_t> heddle::bundle::phasesOfSteps(const Rule &rule,
@@ -287,22 +316,32 @@ std::vector<size_t> heddle::bundle::phasesOfSteps(const Rule &rule,
     return {};
   std::vector<size_t> phases(static_cast<size_t>(totalSteps), noChoice);
   // The first phase whose condition holds wins: later ones fill what is left.
-  for (size_t i = 0; i < rule.phases.size(); ++i)
-    take(phases, i, {&rule.phases[i].when, 1}, blockSteps);
+  for (size_t i = 0; i < rule.phases.size(); ++i) {
+    const std::vector<bool> good =
+        allHoldAt({&rule.phases[i].when, 1}, totalSteps, blockSteps);
+    for (size_t step = 0; step < good.size(); ++step)
+      if (good[step] && phases[step] == noChoice)
+        phases[step] = i;
+  }
   // A manifest that was checked ends with Otherwise; others keep phase 0.
   std::replace(phases.begin(), phases.end(), noChoice, size_t{0});
   return phases;
 }
 
-std::vector<size_t> heddle::bundle::passesOfSteps(const Manifest &manifest,
-                                                  int64_t totalSteps,
-                                                  int64_t blockSteps) {
+std::vector<std::vector<size_t>>
+heddle::bundle::passesOfSteps(const Manifest &manifest, int64_t totalSteps,
+                              int64_t blockSteps) {
   if (totalSteps < 1 || manifest.passes.empty())
     return {};
-  std::vector<size_t> passes(static_cast<size_t>(totalSteps), noChoice);
-  for (size_t i = 0; i < manifest.passes.size(); ++i)
-    take(passes, i, manifest.passes[i].when, blockSteps);
-  std::replace(passes.begin(), passes.end(), noChoice, size_t{0});
+  std::vector<std::vector<size_t>> passes(static_cast<size_t>(totalSteps));
+  for (size_t i = 0; i < manifest.passes.size(); ++i) {
+    const std::vector<bool> good =
+        allHoldAt(manifest.passes[i].when, totalSteps, blockSteps);
+    for (size_t step = 0; step < good.size(); ++step)
+      if (good[step] && (passes[step].empty() ||
+                         !manifest.passes[passes[step].back()].layers.empty()))
+        passes[step].push_back(i);
+  }
   return passes;
 }
 

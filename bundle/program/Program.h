@@ -64,9 +64,20 @@ bool holds(const When &when, const StepPlace &place);
 /// The index of the rule's phase that runs.
 size_t phaseAt(const Rule &rule, const StepPlace &place);
 
-/// The index of the pass that runs; none in a manifest without passes, where
-/// every step computes all visible rows.
-std::optional<size_t> passAt(const Manifest &manifest, const StepPlace &place);
+/// The indices of the passes that a step's layers run, in order, the last of
+/// which has all layers: a layer's is the first that has it. Empty in a
+/// manifest without passes, where every step computes all visible rows.
+std::vector<size_t> passesAt(const Manifest &manifest, const StepPlace &place);
+
+/// Whether `ranges` have `layer` of a model of `layers`; none have all.
+bool hasLayer(const std::vector<LayerRange> &ranges, int64_t layer,
+              int64_t layers);
+
+/// What `layer` of a model of `layers` keeps.
+const Reuse &reuseOf(const Manifest &manifest, int64_t layer, int64_t layers);
+
+/// "layers(0 to 3, -1)".
+std::string toString(const std::vector<LayerRange> &ranges);
 
 /// The index of the rule, of those of some steps, that a step commits by; none
 /// where it is the one of the other steps.
@@ -159,9 +170,11 @@ std::vector<int64_t> plannedSteps(const Cadence &cadence, int64_t totalSteps,
 std::vector<size_t> phasesOfSteps(const Rule &rule, int64_t totalSteps,
                                   int64_t blockSteps = 0);
 
-/// The same for the manifest's passes; empty if it has none.
-std::vector<size_t> passesOfSteps(const Manifest &manifest, int64_t totalSteps,
-                                  int64_t blockSteps = 0);
+/// The same for the manifest's passes, as passesAt() has them; empty if it has
+/// none.
+std::vector<std::vector<size_t>> passesOfSteps(const Manifest &manifest,
+                                               int64_t totalSteps,
+                                               int64_t blockSteps = 0);
 
 } // namespace heddle::bundle
 

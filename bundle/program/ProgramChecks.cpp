@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/program/ProgramChecks.h"
+#include "bundle/program/LayerChecks.h"
 #include "bundle/program/ManifestNames.h"
 #include "bundle/program/Program.h"
 
@@ -99,7 +100,8 @@ using At = ProgramProblem::At;
 
 class Checker {
 public:
-  explicit Checker(const Manifest &manifest) : manifest(manifest) {}
+  explicit Checker(const Manifest &manifest)
+      : manifest(manifest), layers(manifest) {}
 
   /// Of a manifest that was checked.
   SetFacts visible() {
@@ -113,6 +115,8 @@ public:
       checkPositions(i);
     if (!problem)
       checkReuse();
+    if (!problem)
+      problem = layers.checkRanges();
     if (!problem)
       checkPasses();
     if (!problem)
@@ -130,9 +134,10 @@ public:
   /// a pass that is and surely applies there comes before all that are not.
   bool wholeOn(const Cadence &cadence) const {
     for (const Pass &pass : manifest.passes) {
-      if (!isWhole(pass))
+      if (!pass.computesAllRows())
         return false;
-      if (std::all_of(pass.when.begin(), pass.when.end(),
+      if (pass.layers.empty() &&
+          std::all_of(pass.when.begin(), pass.when.end(),
                       [&](const When &when) {
                         return when.kind == When::Kind::On &&
                                includesAll(when.cadence, cadence);
@@ -151,10 +156,6 @@ private:
       problem = ProgramProblem{at, index, std::move(what)};
   }
 
-  static bool isWhole(const Pass &pass) {
-    return pass.rows < 0 && pass.exact == Pass::Exact::All;
-  }
-
   bool inOrder() const {
     return manifest.commit.kind == CommitRule::Kind::RandomOrder;
   }
@@ -170,11 +171,23 @@ private:
            (inOrder() && set.next.run != Holding::No);
   }
 
-  /// The facts of the positions that a pass's rows predict.
+  /// The facts of the positions that a pass's rows predict, whatever it lets
+  /// end.
   SetFacts predictedBy(const Pass &pass) const {
     bool rows = pass.rows >= 0 && facts[size_t(pass.rows)].ofRows;
-    return factsOf(rows ? manifest.positions[size_t(pass.rows)].of.front()
-                        : pass.rows);
+    SetFacts all = factsOf(
+        rows ? manifest.positions[size_t(pass.rows)].of.front() : pass.rows);
+    if (!layers.endsByChoice(size_t(&pass - manifest.passes.data())))
+      return all;
+    // What it does not choose from, as far as it can be shown, is left.
+    const Positions &among = manifest.positions[size_t(pass.among)];
+    SetFacts left;
+    if (among.kind == Positions::Kind::Except) {
+      const SetFacts &without = facts[size_t(among.of.back())];
+      left.first = all.first & without.first;
+      left.next = all.next & without.next;
+    }
+    return left;
   }
 
   void addParts(const Positions &set, SetFacts &own) const;
@@ -195,6 +208,7 @@ private:
 
   const Manifest &manifest;
   std::vector<SetFacts> facts; ///< of manifest.positions
+  LayerChecker layers;
   std::optional<ProgramProblem> problem;
 };
 
@@ -341,13 +355,37 @@ void Checker::checkPositions(size_t index) {
 }
 
 void Checker::checkReuse() {
-  const Reuse &reuse = manifest.reuse;
-  // U2: other values of a row are of no use without its keys and values.
-  if (!reuse.kv && (reuse.ffn || reuse.attention != Reuse::Attention::None))
-    fail(At::Reuse, 0,
-         "keeps parts of rows but not their keys and values, which other rows "
-         "attend to; add kv");
-  if (!problem && reuse.attention == Reuse::Attention::Outside)
+  const std::vector<LayeredReuse> &layered = manifest.layeredReuses;
+  for (size_t i = 0; i <= layered.size(); ++i) {
+    const Reuse &reuse = i < layered.size() ? layered[i].reuse : manifest.reuse;
+    // U2: other values of a row are of no use without its keys and values.
+    if (!reuse.kv && (reuse.ffn || reuse.attention != Reuse::Attention::None))
+      fail(At::Reuse, i,
+           "keeps parts of rows but not their keys and values, which other "
+           "rows attend to; add kv");
+    else if (reuse.kv != manifest.reuse.kv)
+      fail(At::Reuse, i,
+           "keeps no keys and values, as other layers do, or they as it does; "
+           "let every reuse keep kv");
+    if (i < layered.size() && layered[i].layers.empty())
+      fail(At::Reuse, i,
+           "names no layers, so that those after it never come; write it last");
+  }
+  // U9: what is kept of attention is of all layers.
+  auto isOutside = [](const LayeredReuse &each) {
+    return each.reuse.attention == Reuse::Attention::Outside;
+  };
+  const bool outside = manifest.reuse.attention == Reuse::Attention::Outside ||
+                       std::any_of(layered.begin(), layered.end(), isOutside);
+  const bool byLayer =
+      !layered.empty() ||
+      std::any_of(manifest.passes.begin(), manifest.passes.end(),
+                  [](const Pass &pass) { return !pass.layers.empty(); });
+  if (outside && byLayer)
+    fail(At::Reuse, layered.size(),
+         "keeps attention outside of a set, which is of all layers, while a "
+         "recompute or reuse names some; let none name layers");
+  if (!problem && outside)
     checkOutside();
 }
 
@@ -389,7 +427,8 @@ void Checker::checkOutside() {
                 "keeps attention outside of a set on " + on +
                     ", at whose steps all visible rows must be computed; begin "
                     "with `recompute all` on the same cadence");
-  if (std::all_of(manifest.passes.begin(), manifest.passes.end(), isWhole))
+  if (std::all_of(manifest.passes.begin(), manifest.passes.end(),
+                  [](const Pass &pass) { return pass.computesAllRows(); }))
     return fail(At::Reuse, 0,
                 "keeps attention outside of a set for steps that compute some "
                 "rows, and every step computes all; add `recompute %rows`");
@@ -420,8 +459,9 @@ void Checker::checkOutside() {
 void Checker::checkFirstStep() {
   for (size_t i = 0; i < manifest.passes.size(); ++i) {
     const Pass &pass = manifest.passes[i];
-    if (isWhole(pass)) {
-      if (std::all_of(pass.when.begin(), pass.when.end(), [](const When &when) {
+    if (pass.computesAllRows()) {
+      if (pass.layers.empty() &&
+          std::all_of(pass.when.begin(), pass.when.end(), [](const When &when) {
             return when.kind == When::Kind::On && includesFirst(when.cadence);
           }))
         return;
@@ -446,16 +486,22 @@ void Checker::checkPasses() {
     const Pass &pass = passes[i];
     bool last = i + 1 == passes.size();
     // R2: the last one takes what the others leave, and only it.
-    if (last != pass.when.empty())
+    if (last && !pass.when.empty())
       return fail(At::Pass, i,
-                  last ? "is the last one and has a cadence, so that some "
-                         "steps compute nothing"
-                       : "has no cadence, so that those after it never run");
+                  "is the last one and has a cadence, so that some steps "
+                  "compute nothing");
+    if (last && !pass.layers.empty())
+      return fail(At::Pass, i,
+                  "is the last one and names layers, so that others compute "
+                  "nothing; add one that names none");
+    if (!last && pass.when.empty() && pass.layers.empty())
+      return fail(At::Pass, i,
+                  "has no cadence, so that those after it never run");
     if (std::any_of(pass.when.begin(), pass.when.end(), [](const When &when) {
           return when.kind == When::Kind::Otherwise;
         }))
       return fail(At::Pass, i, "has a condition that always holds");
-    if (isWhole(pass))
+    if (pass.computesAllRows())
       continue;
     // R13: what predicts a position is not one of those that are predicted.
     if (pass.rows >= 0 && facts[size_t(pass.rows)].ofRows && !pass.alone)
@@ -466,32 +512,29 @@ void Checker::checkPasses() {
       return fail(At::Pass, i,
                   "compares rows by what they predict "
                   "(predicting); name the positions");
-    const Reuse &reuse = manifest.reuse;
-    bool kept = reuse.attention != Reuse::Attention::None && reuse.ffn;
-    bool context = reuse.attention == Reuse::Attention::Context ||
-                   reuse.attention == Reuse::Attention::Propagated;
-    // R3, R4, R5: what rows that are not computed contribute.
-    if (!reuse.kv)
-      fail(At::Pass, i,
-           "computes some rows, which attend to the others' keys and values: "
-           "these must be kept, by `reuse kv`");
-    else if (pass.comparesContexts() && !(kept && context))
-      fail(At::Pass, i,
-           "compares attention contexts with cached ones and goes on with "
-           "cached FFN outputs: it needs `reuse kv, context, ffn`");
-    else if (pass.exact == Pass::Exact::LeastSimilar &&
-             (!kept || reuse.attention == Reuse::Attention::Propagated ||
-              reuse.attention == Reuse::Attention::Outside))
-      fail(At::Pass, i,
-           "goes on with cached attention and FFN outputs: it needs "
-           "`reuse kv, output, ffn` (or context, not propagating)");
+    if ((problem = layers.checkKept(i)))
+      return;
     // R10: a token that no layer sees is never passed on.
-    else if (pass.exact == Pass::Exact::Salient && pass.rows >= 0 &&
-             !facts[size_t(pass.rows)].recent)
+    if (pass.exact == Pass::Exact::Salient && pass.rows >= 0 &&
+        !facts[size_t(pass.rows)].recent)
       fail(At::Pass, i,
            "begins with the rows that became tokens at the step before, which "
            "its positions need not hold, so that what they say would never be "
            "passed on; add committed(last = 1) to them");
+    // R18: something can be committed, and what is a mask again is computed.
+    else if (layers.endsByChoice(i) &&
+             (revokes() || !canCommit(predictedBy(pass))))
+      fail(
+          At::Pass, i,
+          revokes()
+              ? "may let rows end that a commit with `revoke` made masks again "
+                "at the step before, of which the token's keys and values "
+                "would stay cached; let its layers `reuse kv, output, ffn`"
+              : "lets rows end that it does not choose, and the rows that it "
+                "does not choose from need not hold the first masked position; "
+                "leave that out of `among`, by `except %rows, %first` with "
+                "%first = positions undecoded(first = 1), or let its layers "
+                "`reuse kv, output, ffn`");
     // R6: something can be committed.
     else if (!canCommit(predictedBy(pass)))
       fail(At::Pass, i,
@@ -508,6 +551,8 @@ void Checker::checkPasses() {
   }
   if (!problem)
     checkFirstStep();
+  if (!problem)
+    problem = layers.checkPlaces();
 }
 
 /// The sets whose union a set is, itself and unions among them included.
@@ -758,6 +803,11 @@ bool FirstOf::comesBefore(int64_t layer) const {
 std::optional<ProgramProblem>
 heddle::bundle::checkProgram(const Manifest &manifest) {
   return Checker(manifest).check();
+}
+
+std::optional<ProgramProblem>
+heddle::bundle::checkLayers(const Manifest &manifest, int64_t layers) {
+  return LayerChecker(manifest).checkIn(layers);
 }
 
 std::vector<Phase::Scoring>

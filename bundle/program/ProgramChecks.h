@@ -69,8 +69,9 @@ private:
 struct ProgramProblem {
   enum class At { Positions, Visible, Pass, Reuse, Commit, Selection };
   At at = At::Positions;
-  size_t index = 0; ///< Positions, Pass, Selection: which; Commit: of
-                    ///< datedCommits, or behind them `commit`
+  size_t index = 0; ///< Positions, Pass, Selection: which; Reuse, Commit: of
+                    ///< layeredReuses or datedCommits, or behind them `reuse`
+                    ///< or `commit`
   std::string what; ///< "recomputes ...": its subject is the thing at `at`
 };
 
@@ -78,6 +79,12 @@ struct ProgramProblem {
 /// `passes`, `reuse` and `commit`, whose indices are in range. Reads no other
 /// fields.
 std::optional<ProgramProblem> checkProgram(const Manifest &manifest);
+
+/// Checks the layers that passes and reuses of a program that was checked name
+/// against a model that has `layers`: in one with few of them layers that count
+/// from its end meet, or come before, layers that count from its front.
+std::optional<ProgramProblem> checkLayers(const Manifest &manifest,
+                                          int64_t layers);
 
 /// What a refresh of the selection is scored by, beside the attention `scorer`
 /// of its phase.

@@ -165,6 +165,50 @@ TEST(Manifest, RowsRoundTripThroughJson) {
   EXPECT_FALSE(back->computesAll());
 }
 
+TEST(Manifest, LayersOfRowsRoundTripThroughJson) {
+  Manifest manifest = testRowsManifest();
+  EXPECT_EQ(toJson(manifest).find("layered_reuses"), std::string::npos)
+      << "older readers take bundles whose layers keep the same";
+  manifest.passes[1].layers = {{0, 3}, {-1, -1}};
+  manifest.layeredReuses = {
+      {{{0, 3}}, {true, Reuse::Attention::Context, true}},
+      {{{-2, -1}}, {true, Reuse::Attention::Context, true}}};
+  const std::string json = toJson(manifest);
+  Result<Manifest> back = manifestFromJson(json);
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(toJson(*back), json);
+  EXPECT_EQ(back->passes[1].layers, manifest.passes[1].layers);
+  EXPECT_TRUE(back->passes[2].layers.empty());
+  ASSERT_EQ(back->layeredReuses.size(), 2u);
+  EXPECT_EQ(back->layeredReuses[1].layers, manifest.layeredReuses[1].layers);
+  EXPECT_EQ(back->layeredReuses[1].reuse, manifest.layeredReuses[1].reuse);
+  auto refused = [&](auto &&change, const std::string &wanted) {
+    auto broken = nlohmann::ordered_json::parse(json);
+    change(broken);
+    Result<Manifest> read = manifestFromJson(broken.dump());
+    ASSERT_FALSE(read) << wanted;
+    EXPECT_NE(read.error().text().find(wanted), std::string::npos)
+        << read.error().text();
+  };
+  refused([](auto &j) { j["passes"][1]["layers"][0]["first"] = 4; },
+          "passes[1]: names layers from 4 to 3");
+  refused([](auto &j) { j["passes"][1]["layers"][0]["last"] = 1LL << 40; },
+          "passes[1].layers[0].last: ");
+  refused([](auto &j) { j["layered_reuses"][0]["layers"] = {}; },
+          "layered_reuses[0]");
+  refused([](auto &j) { j["layered_reuses"][1]["kv"] = false; },
+          "layered_reuses[1]: keeps parts of rows");
+  refused([](auto &j) { j["layered_reuses"][1]["ffn"] = false; },
+          "passes[1]: goes on with cached attention and FFN outputs: it needs "
+          "`reuse kv, output, ffn` (or context, not propagating) in layer -1");
+  refused(
+      [](auto &j) {
+        for (int i = 0; i < 300; ++i)
+          j["layered_reuses"].push_back(j["layered_reuses"][0]);
+      },
+      "layered_reuses: more than 256");
+}
+
 /// Attention outside of the response is kept on every fourth step.
 static Manifest partsManifest() {
   Manifest manifest = testManifest();

@@ -12,6 +12,7 @@
 
 #include "bundle/program/ProgramChecks.h"
 #include "bundle/program/Program.h"
+#include "bundle/test/TestManifest.h"
 
 #include <gtest/gtest.h>
 
@@ -120,13 +121,6 @@ TEST(ProgramChecks, CadencesKeepWhatIsClaimedOfThem) {
   EXPECT_GT(refuted, 500);
 }
 
-Positions setOf(Positions::Kind kind, int64_t count = 0) {
-  Positions set;
-  set.kind = kind;
-  set.count = count;
-  return set;
-}
-
 /// Positions below 64, in order. Simulations spend their time in these.
 class Set {
 public:
@@ -191,11 +185,13 @@ private:
 /// 16, whose steps commit one position that is visible, computed and allowed:
 /// the first in the drawn order, else any; the token of position 17 is EOS.
 /// Steps that revoke commit up to three and make masks of fewer of the block's
-/// tokens.
+/// tokens. The model has five layers.
 /// `shifted`: row p - 1 predicts position p. Returns the steps it takes; -1 if
 /// it gets stuck for longer than any cadence.
 class Simulation {
 public:
+  static constexpr int64_t layers = 5;
+
   Simulation(const Manifest &manifest, bool shifted, unsigned seed)
       : manifest(manifest), shifted(shifted), random(seed),
         blockLength(random() % 2 ? 4 : 16), fixed(manifest.positions.size()),
@@ -218,12 +214,10 @@ public:
       if (manifest.commit.kind != CommitRule::Kind::RandomOrder)
         std::shuffle(order.begin(), order.end(), random);
       evaluate();
-      std::optional<size_t> pass = passAt(manifest, place);
-      const Pass everything;
-      Set active = keep(pass ? manifest.passes[*pass] : everything);
+      bool alone = false;
+      Set active = keep(alone);
       if (manifest.reuse.attention == Reuse::Attention::Outside)
         keepOutside(active);
-      bool alone = pass && manifest.passes[*pass].alone;
       const CommitRule &rule = commitAt(manifest, place);
       int64_t commits = 0, most = rule.revokes() ? 1 + random() % 3 : 1;
       Set before = masked;
@@ -262,6 +256,9 @@ public:
   /// Whether a step read something of a position that no step has written since
   /// the position became visible.
   bool readsUnwritten() const { return unwritten; }
+
+  /// Whether a layer computed a row that had ended in a layer before.
+  bool computesEnded() const { return headless; }
 
   /// Whether a step left a mask as it was that the step before had made of a
   /// token, though it was visible.
@@ -307,22 +304,43 @@ private:
                   .size() != inside.size();
   }
 
-  /// What a step with this pass reads and writes. Returns what it computes.
-  Set keep(const Pass &pass) {
-    Set active;
-    for (int64_t p = 0; p < length; ++p) {
-      bool before =
-          shifted && !pass.alone && p + 1 < length && has(pass.rows, p + 1);
-      if (!has(visibleAt(manifest, place), p))
-        kept.erase(p);
-      else if (has(pass.rows, p) || before)
-        active.insert(p), kept.insert(p);
-      else {
-        unwritten |= !kept.count(p);
-        stale |= revoked.count(p) && p < end();
+  /// What the layers of a step read and write. Returns what comes out of the
+  /// last one; `alone` becomes its pass's.
+  Set keep(bool &alone) {
+    const std::vector<size_t> passes = passesAt(manifest, place);
+    const Pass everything;
+    // Where no pass names layers they are all alike.
+    const int64_t deep = manifest.passes.size() > 2 ? layers : 1;
+    std::vector<Set> rows(layers);
+    Set alive;
+    for (int64_t layer = 0; layer < deep; ++layer) {
+      const Pass *pass = &everything;
+      for (auto i = passes.rbegin(); i != passes.rend(); ++i)
+        if (hasLayer(manifest.passes[*i].layers, layer, layers))
+          pass = &manifest.passes[*i];
+      alone = pass->alone;
+      Set &kept = keptOf[static_cast<size_t>(layer)];
+      for (int64_t p = 0; p < length; ++p) {
+        bool before =
+            shifted && !pass->alone && p + 1 < length && has(pass->rows, p + 1);
+        if (!has(visibleAt(manifest, place), p))
+          kept.erase(p);
+        else if (has(pass->rows, p) || before)
+          rows[static_cast<size_t>(layer)].insert(p), kept.insert(p),
+              alive.insert(p);
+        else {
+          unwritten |= !kept.count(p);
+          stale |= revoked.count(p) && p < end();
+        }
       }
     }
-    return active;
+    for (int64_t layer = 0; layer < deep; ++layer) {
+      const Set &own = rows[static_cast<size_t>(layer)];
+      headless |= !own.except(alive).empty();
+      if (!reuseOf(manifest, layer, layers).carries())
+        alive = own;
+    }
+    return alive;
   }
 
   /// Where the block begins.
@@ -488,7 +506,8 @@ private:
   std::vector<std::optional<Set>> fixed;
   std::vector<int64_t> order; ///< of commits
   std::map<int64_t, int64_t> committedAt, since;
-  Set kept;
+  std::vector<Set> keptOf = std::vector<Set>(layers);
+  bool headless = false;
   bool found = false, cut = false; ///< EOS; so that the text ends there
   bool unwritten = false, stale = false, torn = false;
   std::optional<Set> keptOver;
@@ -507,9 +526,10 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   int accepted = 0, refused = 0, stuck = 0, unwritten = 0, byNext = 0;
   int early = 0, late = 0, moving = 0, alone = 0, growing = 0, narrowing = 0;
   int ending = 0, cut = 0, blind = 0, revoking = 0, stale = 0;
+  int layered = 0, headless = 0, narrower = 0;
   int kept = 0, torn = 0;
   std::mt19937 ofParts(2);
-  for (int round = 0; round < 30000; ++round) {
+  for (int round = 0; round < 34000; ++round) {
     Manifest manifest;
     manifest.reuse.kv = true;
     // Often the same cadence and the one a step later; or all is visible on the
@@ -606,7 +626,31 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     }
     rest.alone = below(2);
     manifest.passes = {whole, rest};
+    // Layers of their own.
+    if (below(3) == 0) {
+      const std::vector<std::vector<LayerRange>> ranges = {
+          {{0, 1}}, {{2, 2}}, {{-2, -1}}, {{0, 0}, {-1, -1}}, {{1, 2}}};
+      auto someLayers = [&] {
+        return ranges[static_cast<size_t>(below(ranges.size()))];
+      };
+      Pass &own = *manifest.passes.insert(manifest.passes.end() - 1, rest);
+      own.rows = some();
+      own.alone = below(2);
+      own.layers = someLayers();
+      if (below(2))
+        own.when = {{When::Kind::On, someCadence()}};
+      const Reuse carrying{true, Reuse::Attention::Output, true};
+      if (below(2))
+        manifest.reuse = carrying;
+      if (below(2))
+        manifest.layeredReuses = {
+            {someLayers(), below(2) ? carrying : Reuse{true}}};
+    }
+    const bool byLayer = manifest.passes.size() > 2;
     bool good = !checkProgram(manifest);
+    if (good) {
+      EXPECT_FALSE(checkLayers(manifest, Simulation::layers));
+    }
     // Visible sets that lack what predicts are for models that predict in
     // place.
     bool shifted = manifest.visible < 0 && below(2);
@@ -616,8 +660,16 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     EXPECT_TRUE(ends || !good) << "round " << round;
     EXPECT_FALSE(good && run.readsUnwritten()) << "round " << round;
     EXPECT_FALSE(good && run.asksTooEarly()) << "round " << round;
+    EXPECT_FALSE(good && run.computesEnded()) << "round " << round;
+    headless += run.computesEnded();
+    layered += good && byLayer;
+    narrower += good && byLayer && !manifest.reuse.carries() &&
+                manifest.passes[1].rows != manifest.passes[2].rows;
     EXPECT_FALSE(good && run.leavesRevoked()) << "round " << round;
-    if (good && !seesPrompt(manifest) && !rest.alone) {
+    const bool anyAlone =
+        std::any_of(manifest.passes.begin(), manifest.passes.end(),
+                    [](const Pass &pass) { return pass.alone; });
+    if (good && !seesPrompt(manifest) && !anyAlone) {
       ++blind;
       EXPECT_EQ(Simulation(manifest, true, seed).execute(), -1)
           << "round " << round;
@@ -676,185 +728,11 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   EXPECT_GT(alone, 50);
   EXPECT_GT(revoking, 50);
   EXPECT_GT(stale, 50);
+  EXPECT_GT(layered, 100);
+  EXPECT_GT(headless, 500);
+  EXPECT_GT(narrower, 20);
   EXPECT_GT(kept, 200);
   EXPECT_GT(torn, 200);
-}
-
-TEST(ProgramChecks, AttentionOutsideIsKeptOfEveryRowOverKeysThatStay) {
-  using Kind = Positions::Kind;
-  Cadence start, often;
-  start.kind = Cadence::Kind::First;
-  start.count = 1;
-  often.kind = Cadence::Kind::Every;
-  often.period = 2;
-  auto refusal = [&](auto change) {
-    Manifest manifest;
-    manifest.reuse.kv = true;
-    manifest.reuse.attention = Reuse::Attention::Outside;
-    manifest.reuse.inside = 0;
-    manifest.reuse.cadence = often;
-    manifest.positions = {setOf(Kind::Response), setOf(Kind::Fixed),
-                          setOf(Kind::Undecoded, 4), setOf(Kind::Hull)};
-    manifest.positions[1].of = {0};
-    manifest.positions[1].cadence = often;
-    manifest.positions[3].of = {2};
-    manifest.positions.push_back(manifest.positions[1]);
-    manifest.positions[4].of = {3};
-    Pass whole, rest;
-    whole.when = {{When::Kind::On, often}};
-    rest.rows = 0;
-    manifest.passes = {whole, rest};
-    change(manifest);
-    std::optional<ProgramProblem> problem = checkProgram(manifest);
-    return problem ? problem->what : "";
-  };
-  auto says = [](const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
-  };
-  EXPECT_EQ(refusal([](Manifest &) {}), "");
-  EXPECT_EQ(refusal([](Manifest &m) { m.reuse.inside = 3; }), "");
-  EXPECT_EQ(refusal([](Manifest &m) { m.visible = 4; }), "");
-  EXPECT_PRED2(says, refusal([](Manifest &m) { m.reuse.kv = false; }),
-               "add kv");
-  EXPECT_PRED2(says, refusal([&](Manifest &m) { m.reuse.cadence.from = 2; }),
-               "which need not include step 1");
-  EXPECT_PRED2(says, refusal([&](Manifest &m) { m.reuse.cadence = {}; }),
-               "which need not include step 1");
-  EXPECT_PRED2(says, refusal([&](Manifest &m) { m.reuse.cadence.period = 1; }),
-               "at whose steps all visible rows must be computed; begin with");
-  EXPECT_PRED2(says, refusal([](Manifest &m) { m.passes.clear(); }),
-               "every step computes all");
-  EXPECT_PRED2(says, refusal([](Manifest &m) { m.passes[1].rows = -1; }),
-               "every step computes all");
-  EXPECT_PRED2(says, refusal([](Manifest &m) { m.reuse.inside = 2; }),
-               "need not be a range of positions");
-  EXPECT_PRED2(says, refusal([&](Manifest &m) {
-                 m.visible = 4;
-                 m.reuse.cadence.period = 4;
-               }),
-               "the visible positions change on every(2); keep it at these");
-  EXPECT_PRED2(says, refusal([&](Manifest &m) {
-                 m.visible = 1;
-                 m.allVisible = start;
-               }),
-               "the visible positions may change at other steps");
-  // Rows that are not computed would need attention that is whole.
-  EXPECT_PRED2(says, refusal([](Manifest &m) {
-                 m.reuse.ffn = true;
-                 m.passes[1].exact = Pass::Exact::LeastSimilar;
-                 m.passes[1].keep = {1, 2};
-                 m.passes[1].among = 0;
-               }),
-               "it needs `reuse kv, output, ffn`");
-  EXPECT_PRED2(says, refusal([](Manifest &m) {
-                 m.reuse.ffn = true;
-                 m.passes[1].exact = Pass::Exact::SalientFfn;
-                 m.passes[1].below = {1, 2};
-               }),
-               "it needs `reuse kv, context, ffn`");
-}
-
-TEST(ProgramChecks, DriftIsMeasuredFromOneCadence) {
-  Cadence drift;
-  drift.kind = Cadence::Kind::Drift;
-  drift.fraction = {9, 10};
-  drift.period = 8;
-  Cadence other = drift;
-  other.period = 9;
-  auto manifestOn = [&](const Cadence &pass, const Cadence &set) {
-    Manifest manifest;
-    manifest.reuse.kv = true;
-    Pass whole, rest;
-    whole.when = {{When::Kind::On, pass}};
-    rest.rows = 0;
-    manifest.passes = {whole, rest};
-    manifest.positions = {setOf(Positions::Kind::Undecoded),
-                          setOf(Positions::Kind::Committed)};
-    manifest.positions.back().cadence = set;
-    return manifest;
-  };
-  EXPECT_FALSE(checkProgram(manifestOn(drift, drift)));
-  Manifest manifest = manifestOn(drift, other);
-  std::optional<ProgramProblem> problem = checkProgram(manifest);
-  ASSERT_TRUE(problem);
-  EXPECT_EQ(problem->at, ProgramProblem::At::Pass);
-  EXPECT_NE(problem->what.find("goes by drift(below = 0.9, within = 8) beside "
-                               "drift(below = 0.9, within = 9)"),
-            std::string::npos)
-      << problem->what;
-  manifest = manifestOn(drift, drift);
-  DatedCommit dated;
-  dated.when = {{When::Kind::On, drift}};
-  manifest.datedCommits = {dated};
-  problem = checkProgram(manifest);
-  ASSERT_TRUE(problem);
-  EXPECT_EQ(problem->at, ProgramProblem::At::Commit);
-  EXPECT_NE(problem->what.find("what is computed and not what is committed"),
-            std::string::npos);
-}
-
-/// What a schedule that revokes must not say, beside the same without it.
-TEST(ProgramChecks, RevokedTokensAreMasksForAllThatGoesByThem) {
-  Cadence start;
-  start.kind = Cadence::Kind::First;
-  start.count = 1;
-  auto refusal = [&](std::vector<Positions> positions, auto change) {
-    Manifest manifest;
-    manifest.reuse.kv = true;
-    manifest.positions = std::move(positions);
-    Pass whole, rest;
-    whole.when = {{When::Kind::On, start}};
-    manifest.passes = {whole, rest};
-    manifest.passes[1].rows =
-        static_cast<int64_t>(manifest.positions.size()) - 1;
-    change(manifest);
-    EXPECT_FALSE(checkProgram(manifest)) << "it is fine without `revoke`";
-    manifest.commit.revokeBelow = {9, 10};
-    std::optional<ProgramProblem> problem = checkProgram(manifest);
-    return problem ? problem->what : "";
-  };
-  using Kind = Positions::Kind;
-  auto none = [](Manifest &) {};
-  Positions fixed = setOf(Kind::Fixed), except = setOf(Kind::Except),
-            both = setOf(Kind::Union);
-  fixed.of = {0};
-  fixed.cadence = start;
-  except.of = {1, 3};
-  both.of = {0, 1};
-  // Rows.
-  for (Positions whole :
-       {setOf(Kind::Undecoded), setOf(Kind::Response), setOf(Kind::Block),
-        setOf(Kind::FromBlock), setOf(Kind::All)})
-    EXPECT_EQ(refusal({whole}, none), "");
-  const std::string stale = "need not hold what a commit with `revoke` made";
-  EXPECT_NE(refusal({setOf(Kind::Undecoded, 4)}, none).find(stale),
-            std::string::npos);
-  EXPECT_EQ(
-      refusal({setOf(Kind::Undecoded, 4), setOf(Kind::Undecoded), both}, none),
-      "");
-  // What was masked then need not hold what is masked now.
-  EXPECT_NE(refusal({setOf(Kind::Undecoded), fixed}, none)
-                .find("need not hold the first masked position"),
-            std::string::npos);
-  // What was decoded then may hold it.
-  fixed.of = {2};
-  EXPECT_NE(refusal({setOf(Kind::All), setOf(Kind::Response),
-                     setOf(Kind::Decoded), fixed, except},
-                    none)
-                .find("need not hold the first masked position"),
-            std::string::npos);
-  fixed.of = {0};
-  EXPECT_EQ(refusal({setOf(Kind::Prompt), setOf(Kind::Response),
-                     setOf(Kind::Decoded), fixed, except},
-                    none),
-            "");
-  // An order.
-  EXPECT_NE(refusal({setOf(Kind::Response)},
-                    [](Manifest &manifest) {
-                      manifest.commit.kind = CommitRule::Kind::RandomOrder;
-                    })
-                .find("revokes tokens, of which an order"),
-            std::string::npos);
 }
 
 } // namespace

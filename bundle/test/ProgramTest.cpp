@@ -235,17 +235,52 @@ TEST(Program, TheFirstPassAllOfWhoseConditionsHold) {
   rest.rows = 0;
   manifest.passes = {both, prompt, response, rest};
   std::vector<size_t> expected = {0, 3, 3, 2, 1, 3, 2, 3, 1, 2, 3, 3, 0};
-  EXPECT_EQ(passesOfSteps(manifest, 13), expected);
+  const std::vector<std::vector<size_t>> steps = passesOfSteps(manifest, 13);
+  ASSERT_EQ(steps.size(), 13u);
   for (int64_t step = 1; step <= 13; ++step) {
     StepPlace place = plannedPlace(step, 13, 0);
-    EXPECT_EQ(passAt(manifest, place), expected[static_cast<size_t>(step - 1)]);
+    const std::vector<size_t> one = {expected[static_cast<size_t>(step - 1)]};
+    EXPECT_EQ(passesAt(manifest, place), one);
+    EXPECT_EQ(steps[static_cast<size_t>(step - 1)], one);
     EXPECT_EQ(computesAll(manifest, place), step == 1 || step == 13);
   }
 }
 
+// Layers 0 and 3 of four every second step, the last one always, the others
+// what is left.
+TEST(Program, TheFirstPassThatHasTheLayer) {
+  Manifest manifest;
+  Pass some, last, rest;
+  some.when = {{When::Kind::On, every(2)}};
+  some.layers = {{0, 0}, {3, 3}};
+  last.layers = {{-1, -1}};
+  rest.rows = 0;
+  manifest.passes = {some, last, rest};
+  for (int64_t step = 1; step <= 4; ++step) {
+    const std::vector<size_t> expected =
+        step % 2 ? std::vector<size_t>{0, 1, 2} : std::vector<size_t>{1, 2};
+    EXPECT_EQ(passesAt(manifest, plannedPlace(step, 4, 0)), expected);
+    EXPECT_EQ(passesOfSteps(manifest, 4)[static_cast<size_t>(step - 1)],
+              expected);
+    EXPECT_FALSE(computesAll(manifest, plannedPlace(step, 4, 0)));
+  }
+  EXPECT_TRUE(hasLayer(some.layers, 3, 4));
+  EXPECT_FALSE(hasLayer(some.layers, 2, 4));
+  EXPECT_TRUE(hasLayer(last.layers, 3, 4));
+  EXPECT_FALSE(hasLayer(last.layers, 3, 5));
+  EXPECT_TRUE(hasLayer(rest.layers, 2, 4));
+  EXPECT_EQ(toString(some.layers), "layers(0, 3)");
+  EXPECT_EQ(toString(std::vector<LayerRange>{{0, 3}, {-2, -1}}),
+            "layers(0 to 3, -2 to -1)");
+  manifest.reuse.kv = true;
+  manifest.layeredReuses = {{{{1, 2}}, {true, Reuse::Attention::Output, true}}};
+  EXPECT_EQ(reuseOf(manifest, 2, 4), manifest.layeredReuses[0].reuse);
+  EXPECT_EQ(reuseOf(manifest, 3, 4), manifest.reuse);
+}
+
 TEST(Program, WithoutPassesEveryStepComputesAll) {
   Manifest manifest;
-  EXPECT_EQ(passAt(manifest, {}), std::nullopt);
+  EXPECT_TRUE(passesAt(manifest, {}).empty());
   EXPECT_TRUE(computesAll(manifest, StepPlace{}));
   EXPECT_TRUE(passesOfSteps(manifest, 5).empty());
 }

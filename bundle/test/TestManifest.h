@@ -24,6 +24,13 @@ Manifest testCudaManifest();
 /// rows, keys, reuse and commit.
 Manifest testRowsManifest();
 
+inline Positions setOf(Positions::Kind kind, int64_t count = 0) {
+  Positions set;
+  set.kind = kind;
+  set.count = count;
+  return set;
+}
+
 } // namespace heddle::bundle
 
 #endif // HEDDLE_BUNDLE_TEST_TESTMANIFEST_H

@@ -685,9 +685,10 @@ def attention_outside(positions: Positions, on: Cadence) -> Outside:
     return Outside(_kind(positions, Positions, "positions", "a set of positions"), _kind(on, Cadence, "on", "a cadence"))
 
 
-def reuse(*kept: Union[str, Outside]) -> Schedule:
+def reuse(*kept: Union[str, Outside], layers: Union[int, tuple, list, None] = None) -> Schedule:
     """What is kept of rows from one step to the next: any of "kv" (keys and values; "kv(before_rope)"), "context"
     (of attention; "context(propagating)": with the changes of recomputed values added), "output", attention_outside(...), "ffn".
+    layers: that keep it, as attend() has them; the last reuse names none.
     ValueError for another word. Source: docs/Spec/Reuse.md."""
     parts, values = [], ()
     for part in kept:
@@ -696,7 +697,7 @@ def reuse(*kept: Union[str, Outside]) -> Schedule:
             values += (part.positions, part.on)
         else:
             parts.append(_one_of(part, "reuse", ("kv", "kv(before_rope)", "context", "context(propagating)", "output", "ffn")))
-    return Schedule((_Statement("reuse " + ", ".join(parts), values),))
+    return Schedule((_Statement("reuse " + ", ".join(parts) + _layers_text(layers), values),))
 
 
 @dataclass(frozen=True, repr=False)
@@ -737,10 +738,12 @@ def least_similar(rows: Positions, keep: Ratio, among: Positions) -> Exact:
                  (among,), rows)
 
 
-def recompute(rows: Union[Positions, Exact], *, on=None, alone: bool = False) -> Schedule:
-    """The rows that a step computes: of a schedule's recomputes the first whose
-    cadences all have the step counts. `on`: a cadence or several. `alone`: without the row before each
-    position, by which a model of shifted logits predicts it. TypeError for other kinds of arguments. Source: docs/Spec/Rows.md."""
+def recompute(rows: Union[Positions, Exact], *, on=None, alone: bool = False,
+              layers: Union[int, tuple, list, None] = None) -> Schedule:
+    """The rows that the layers of a step compute: in a layer the first of a schedule's recomputes counts whose
+    cadences all have the step and whose layers have the layer. `on`: a cadence or several. `alone`: without the row before each
+    position, by which a model of shifted logits predicts it. layers: as attend() has them.
+    TypeError for other kinds of arguments. Source: docs/Spec/Rows.md."""
     text, values = "recompute ", ()
     if isinstance(rows, Exact):
         text, values, rows = text + rows.form, rows.values, rows.rows
@@ -748,7 +751,8 @@ def recompute(rows: Union[Positions, Exact], *, on=None, alone: bool = False) ->
     when, cadences = _on(on)
     if _kind(alone, bool, "alone", "True or False"):
         words += " alone"
-    return Schedule((_Statement(text + words + when, values + operands + cadences),))
+    return Schedule((_Statement(text + words + when + _layers_text(layers),
+                                values + operands + cadences),))
 
 
 def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,

@@ -9,7 +9,7 @@ import torch
 
 from test_methods import FAMILIES, SameRun, prompt_of, tiny_dream, tiny_llada
 
-from heddle_reference.methods import cached, commit, models, pairs, run, trace
+from heddle_reference.methods import cached, commit, layered, models, pairs, run, trace
 
 
 def rows_of(record):
@@ -23,6 +23,31 @@ def rows_of(record):
 
 def committed(record):
     return [c[0] for c in record["committed"]]
+
+
+class ByLayerTest(SameRun):
+    """Layers that compute the same are the cache of a block."""
+
+    def test_a_block_in_every_layer_is_the_dual_cache(self):
+        for make in FAMILIES:
+            pieces, prompt = make(), prompt_of(7, 15)
+            go = lambda method: run.generate(pieces, prompt, 12, method, commit.Quotas(6, 6))[1]
+            dual = go(cached.FastDllm(dual=True))
+            for method in (layered.early(99, None), layered.early(1, ("similar", 1, ()), "output"),
+                           layered.skipping((1,), 1),
+                           layered.early(1, ("salient", 2), "context")):
+                self.assert_same_run(go(method), dual)
+
+    def test_rows_end_where_nothing_is_kept_of_them(self):
+        pieces, prompt = tiny_llada(), prompt_of(7, 15)
+        go = lambda method: run.generate(pieces, prompt, 8, method, commit.Quotas(8, 8))[1]
+        for record in go(layered.early(1, None))[2:]:
+            first, last = record["layers"][0]["queries"], record["layers"][-1]["queries"]
+            self.assertLess(len(str(last)), len(str(first)))
+            self.assertNotEqual(first, last)
+        with self.assertRaisesRegex(ValueError, "layer 1 computes rows that have ended"):
+            go(layered.ByLayer(lambda run, layer: (layered.block(run) if layer else layered.live(run), None),
+                               lambda layer: None))
 
 
 class DegenerateTest(SameRun):

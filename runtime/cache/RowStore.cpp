@@ -31,7 +31,8 @@ int64_t RowStore::bytesFor(int64_t layers, const std::vector<int64_t> &places,
 }
 
 RowStore::RowStore(const std::vector<int64_t> &places, int64_t rowBytes,
-                   std::shared_ptr<std::byte> memory)
+                   std::shared_ptr<std::byte> memory,
+                   const std::vector<bool> &kept)
     : memory(std::move(memory)), width(rowBytes),
       layerBytes(static_cast<int64_t>(layerBytesFor(places, rowBytes))) {
   int64_t start = 0;
@@ -39,4 +40,7 @@ RowStore::RowStore(const std::vector<int64_t> &places, int64_t rowBytes,
     starts.push_back(start);
     start += count;
   }
+  int64_t slot = 0;
+  for (bool keeps : kept)
+    slots.push_back(keeps ? slot++ : -1);
 }

@@ -57,6 +57,7 @@ private:
   int64_t activeRow(int64_t sequence, int64_t position) const;
   Status collectCandidates();
   Status forward();
+  void dropEnded();
   Status checkDraws() const;
   Draw draw(const Candidate &candidate, std::span<float> logits,
             std::span<const float> unconditional) const;
@@ -88,6 +89,7 @@ private:
 
   std::vector<Candidate> candidates; ///< by sequence, then by position
   std::vector<Draw> draws;           ///< [candidates]
+  int64_t logitRows = 0;             ///< through the LM head
   std::vector<Commit> commits;
 };
 
@@ -187,6 +189,7 @@ Status ModelEngine::step(const StepPlace &place, StepOutcome *outcome) {
     return status;
   if (Status status = forward(); !status)
     return status;
+  dropEnded();
   if (Status status = checkDraws(); !status)
     return status;
   commit();
@@ -196,8 +199,7 @@ Status ModelEngine::step(const StepPlace &place, StepOutcome *outcome) {
         outcome->block = std::min(outcome->block.value_or(run.place().block),
                                   run.place().block);
     outcome->rowsComputed = batch->rows();
-    outcome->logitRows =
-        static_cast<int64_t>(candidates.size()) * (guided ? 2 : 1);
+    outcome->logitRows = logitRows;
     outcome->commits = commits;
     outcome->counters = executor.counters();
     std::span<const AttentionMap> maps = executor.maps();
@@ -260,6 +262,26 @@ Status ModelEngine::fillTraces(std::vector<SequenceTrace> &traces) const {
   return Status::success();
 }
 
+/// Rows that a layer has let end, of either half under guidance, predict
+/// nothing.
+void ModelEngine::dropEnded() {
+  size_t left = 0;
+  for (size_t c = 0; c < candidates.size(); ++c) {
+    const Candidate &each = candidates[c];
+    auto comesOut = [&](int64_t sequence) {
+      return executor.predicts(sequence,
+                               each.row - batch->offsets[each.sequence]);
+    };
+    if (!comesOut(each.sequence) ||
+        (guided && !comesOut(each.sequence + count())))
+      continue;
+    candidates[left] = candidates[c];
+    draws[left++] = draws[c];
+  }
+  candidates.resize(left);
+  draws.resize(left);
+}
+
 /// Draws of rows whose logits were not finite have no token.
 Status ModelEngine::checkDraws() const {
   for (size_t c = 0; c < candidates.size(); ++c)
@@ -274,13 +296,16 @@ Status ModelEngine::checkDraws() const {
   return Status::success();
 }
 
-/// The active row at a position of a sequence, or -1.
+/// The active row at a position of a sequence, if it comes out of the last
+/// layer, or -1.
 int64_t ModelEngine::activeRow(int64_t sequence, int64_t position) const {
   auto first = batch->positions.begin() + batch->offsets[sequence];
   auto last = batch->positions.begin() + batch->offsets[sequence + 1];
   auto found = std::lower_bound(first, last, position);
-  return found != last && *found == position ? found - batch->positions.begin()
-                                             : -1;
+  return found != last && *found == position &&
+                 executor.predicts(sequence, found - first)
+             ? found - batch->positions.begin()
+             : -1;
 }
 
 Status ModelEngine::collectCandidates() {
@@ -354,6 +379,7 @@ Status ModelEngine::forward() {
   }
   LogitRequest request;
   request.unit = guided ? 2 : 1;
+  logitRows = static_cast<int64_t>(candidates.size()) * request.unit;
   for (const Candidate &candidate : candidates) {
     request.rows.push_back(candidate.row);
     if (guided) // its row stands as far behind as all conditional rows

@@ -168,6 +168,14 @@ public:
   /// predicted by its own row (Pass::alone).
   virtual bool predictsAlone(int64_t sequence) const = 0;
 
+  /// Whether an active row of a sequence, by its index among these, comes out
+  /// of the last layer at this step, so that its logits mean something. Before
+  /// the layers have run: whether it may.
+  virtual bool predicts(int64_t sequence, int64_t row) const {
+    (void)sequence, (void)row;
+    return true;
+  }
+
   /// Counters since beginStep.
   virtual StepCounters counters() const = 0;
 

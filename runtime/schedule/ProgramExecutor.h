@@ -35,8 +35,10 @@
 #include "runtime/schedule/SequenceRows.h"
 #include "runtime/schedule/StepProgram.h"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace heddle::rt {
@@ -54,8 +56,9 @@ public:
   beginStep(std::span<const SequenceState> states) override;
   bool inCommitSet(int64_t sequence, int64_t position) const override;
   bool predictsAlone(int64_t sequence) const override {
-    return sequences[sequence]->rows.pass().alone;
+    return sequences[sequence]->rows.alone();
   }
+  bool predicts(int64_t sequence, int64_t row) const override;
   StepCounters counters() const override { return counted; }
   void setTracing(bool on) override { tracing = on; }
   std::span<const LayerTrace> trace() const override { return traced; }
@@ -93,24 +96,18 @@ protected:
   IndexLists &indexLists() { return lists; }
 
 private:
-  /// Some of a sequence's active rows: indices into them, ascending.
-  struct Picked {
-    bool all = true;
-    std::vector<int32_t> rows; ///< empty if all
-
-    int64_t count(int64_t active) const {
-      return all ? active : static_cast<int64_t>(rows.size());
-    }
-  };
-
   struct Sequence {
-    Sequence(const bundle::Manifest &manifest, bool shifted)
-        : rows(manifest, shifted), drift(manifest) {}
+    Sequence(const bundle::Manifest &manifest, bool shifted, int64_t layers)
+        : rows(manifest, shifted, layers), drift(manifest) {}
 
     SequenceRows rows;
     std::vector<size_t> phases; ///< of each rule, at this step
+    Picked in;                  ///< rows that come into this layer
+    Picked own;                 ///< of these those of its pass
+    std::vector<int32_t> among; ///< of these those to choose from
+    Picked out;                 ///< rows that come out of this layer
     Picked exact;               ///< rows that this layer computes exactly
-    Picked salient;             ///< Pass::comparesContexts(): those of the next
+    Picked salient;             ///< bound(): those of the next
     bool propagates = false;    ///< this layer corrects the rows that are not
     std::vector<int32_t> gathered; ///< not all exact: the active row of each
                                    ///< gathered row, exact ones first
@@ -141,7 +138,17 @@ private:
 
   enum class Stage { Values, QueriesAndKeys, Attend, Projected, Ffn };
 
+  /// A store of kept rows.
+  struct Kept {
+    RowStore ProgramExecutor::*store;
+    std::vector<bool> kept; ///< [layers of the store]: whether it has rows
+    int64_t rowBytes;
+    const char *what;
+  };
+
   // ProgramExecutorRun.cpp
+  Status fitPasses();
+  std::vector<Kept> keptStores() const;
   Status checkShapes(const std::vector<SequenceShape> &shapes) const;
   std::vector<int64_t> placesOf(const std::vector<SequenceShape> &shapes) const;
   IndexListShape listShape(const std::vector<int64_t> &places) const;
@@ -155,16 +162,22 @@ private:
   Status checkTensors(const PackedBatch &batch,
                       const AttentionTensors &tensors) const;
   Status pickLeastSimilar(int64_t layer, const AttentionTensors &tensors);
-  void pickLeastSimilarOf(Sequence &sequence,
-                          std::span<const float> similarity) const;
-  static void pickAround(Sequence &sequence, std::span<const int32_t> chosen);
   RowSet rowSet(std::vector<int32_t> &memory,
-                const std::function<const Picked &(Sequence &)> &of);
+                const std::function<const Picked &(const Sequence &)> &of);
   Cached cachedIn(const RowStore &store, int64_t layer,
                   const RowSet &computed) const;
-  const Picked &valueRows(Sequence &sequence) const;
-  const Picked &queryRows(Sequence &sequence) const;
-  const Picked &ffnRows(Sequence &sequence) const;
+  static const bundle::Pass &passOf(int64_t layer, const Sequence &sequence) {
+    return *sequence.rows.partOf(layer).pass;
+  }
+  /// Below which cosine a row's context in a layer counts as changed; none: it
+  /// is not compared.
+  std::optional<bundle::Ratio> bound(int64_t layer,
+                                     const Sequence &sequence) const;
+  static const Picked &valueRows(int64_t layer, const Sequence &sequence);
+  static void choose(int64_t layer, Sequence &sequence,
+                     std::span<const int32_t> chosen);
+  static const Picked &queryRows(const Sequence &sequence);
+  const Picked &ffnRows(int64_t layer, const Sequence &sequence) const;
   void traceLayer(int64_t layer);
 
   // ProgramExecutorDrift.cpp
@@ -198,7 +211,7 @@ private:
   Status countPlaces(size_t kernel, abi::AttentionArgs args,
                      std::vector<int32_t> places, std::vector<int64_t> &known);
   Status combine(int64_t layer, const AttentionTensors &tensors);
-  void pickSalient(std::span<const float> similarity,
+  void pickSalient(int64_t layer, std::span<const float> similarity,
                    std::span<const int32_t> similarityAt);
   Status clearDelta();
   const bundle::Phase::Refresh *dueRefresh(const bundle::Phase &phase,
@@ -217,9 +230,23 @@ private:
   }
   int64_t attentionWidth() const { return queryHeads * headDim; }
   int64_t kvWidth() const { return kvHeads * headDim; }
-  bool keepsContext() const {
-    return schedule.reuse.attention == bundle::Reuse::Attention::Context ||
-           schedule.reuse.attention == bundle::Reuse::Attention::Propagated;
+  /// What a layer keeps.
+  const bundle::Reuse &reuseOf(int64_t layer) const {
+    return reuses[static_cast<size_t>(layer)];
+  }
+  /// Which layers' reuse is such that `holds`.
+  template <typename Predicate>
+  std::vector<bool> layersThat(Predicate holds) const {
+    std::vector<bool> result;
+    for (const bundle::Reuse &reuse : reuses)
+      result.push_back(holds(reuse));
+    return result;
+  }
+  bool propagatesSomewhere() const {
+    return std::any_of(
+        reuses.begin(), reuses.end(), [](const bundle::Reuse &reuse) {
+          return reuse.attention == bundle::Reuse::Attention::Propagated;
+        });
   }
 
   // ProgramExecutorParts.cpp
@@ -247,12 +274,14 @@ private:
   const bool shifted;
   const DType dtype;
   StepProgram program;
+  std::vector<bundle::Reuse> reuses; ///< [layers]
   std::unique_ptr<KernelRunner> runner;
   const std::unique_ptr<RowMemory> memory;
   std::vector<std::vector<int64_t>> listsOf;  ///< [kernel]: selections read
   std::vector<std::vector<int64_t>> groupsOf; ///< [kernel]: their group sizes
   bool needsLse = false;                      ///< some phase writes it
-  bool needsGather = false;  ///< some pass has rows that are not exact
+  bool needsGather = false;  ///< some layer may compute some active rows only
+  bool needsEnds = false;    ///< some layer may have rows that end there
   bool needsScoring = false; ///< some refresh has scorings
   bool needsMoves = false;   ///< kept rows change places
   bool needsDrift = false;   ///< some cadence goes by drift
@@ -267,6 +296,8 @@ private:
   RowStore outsideStore;    ///< attention over the keys outside
   RowStore outsideLseStore; ///< its log-sum-exps: floats of the query heads
   RowStore delta; ///< V new - V cached of one layer; 0 where not exact
+  RowStore ends; ///< outputs of one layer in which rows end; those of such rows
+                 ///< are never written, and what becomes of them is not read
   std::shared_ptr<std::byte> lse;       ///< [rows x query heads] floats
   std::shared_ptr<std::byte> beforeLse; ///< likewise, of the keys before those
                                         ///< inside, by kept rows

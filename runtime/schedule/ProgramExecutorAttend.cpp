@@ -94,7 +94,7 @@ Status ProgramExecutor::storeKeysAndValues(int64_t layer,
     const int64_t rows = sequence.rows.rows();
     if (rows == 0)
       continue;
-    const Picked &exact = sequence.exact, &valued = valueRows(*sequences[s]);
+    const Picked &exact = sequence.exact, &valued = valueRows(layer, sequence);
     auto add = [&](const Picked &picked, Moves &moves) {
       for (int64_t i = 0; i < picked.count(rows); ++i) {
         int64_t row = batch.offsets[s] + (picked.all ? i : picked.rows[i]);
@@ -132,11 +132,14 @@ void ProgramExecutor::gather(int64_t s, Moves &queries) {
   sequence.gathered = sequence.exact.rows;
   if (sequence.propagates) {
     size_t next = 0;
-    for (int32_t row = 0; row < sequence.rows.rows(); ++row)
+    for (int64_t i = 0; i < sequence.in.count(sequence.rows.rows()); ++i) {
+      const int32_t row =
+          sequence.in.all ? static_cast<int32_t>(i) : sequence.in.rows[i];
       if (next < sequence.exact.rows.size() && sequence.exact.rows[next] == row)
         ++next;
       else
         sequence.gathered.push_back(row);
+    }
   }
   sequence.places.clear();
   int64_t to = starts[s];
@@ -361,13 +364,14 @@ Status ProgramExecutor::combine(int64_t layer,
   // Of each row of the batch the place among the similarities, -1: unchanged;
   // those of added rows come after all others.
   std::vector<int32_t> similarityAt(static_cast<size_t>(batch.rows()), -1);
+  const bool keepsContext = reuseOf(layer).keepsContext();
   bool anyCompares = false;
   for (size_t s = 0; s < sequences.size(); ++s) {
     const Sequence &sequence = *sequences[s];
     const int64_t active = sequence.rows.rows(), first = batch.offsets[s];
-    const bool compares = active > 0 && sequence.rows.pass().comparesContexts();
-    if (active == 0 || (!keepsContext() && sequence.exact.all))
+    if (active == 0 || (!keepsContext && sequence.exact.all))
       continue;
+    const bool compares = bound(layer, sequence).has_value();
     anyCompares |= compares;
     const int64_t exact = sequence.exact.count(active);
     std::vector<bool> gathered(static_cast<size_t>(active), sequence.exact.all);
@@ -383,7 +387,7 @@ Status ProgramExecutor::combine(int64_t layer,
           addedOutput.push_back(static_cast<int32_t>(first + row));
         }
       }
-    if (!keepsContext())
+    if (!keepsContext)
       continue; // attention's projected output is what is kept
     for (int64_t i = 0; i < exact; ++i) {
       int64_t row = first + (sequence.exact.all ? i : sequence.exact.rows[i]);
@@ -391,11 +395,13 @@ Status ProgramExecutor::combine(int64_t layer,
         similarityAt[row] = static_cast<int32_t>(compared.from.size());
       (compares ? compared : refreshed).add(row, keptRow[row]);
     }
-    for (int64_t row = 0; row < active; ++row)
-      if (!gathered[row])
+    const int64_t out = sequence.out.count(active);
+    for (int64_t i = 0; i < out; ++i)
+      if (int64_t row = sequence.out.all ? i : sequence.out.rows[i];
+          !gathered[row])
         unchanged.add(keptRow[first + row], first + row);
-    counted.cacheBytesWritten += active * bytes;
-    counted.cacheBytesRead += (compares ? active : active - exact) * bytes;
+    counted.cacheBytesWritten += out * bytes;
+    counted.cacheBytesRead += (compares ? out : out - exact) * bytes;
   }
   auto outputRows = [&](std::span<const int32_t> rows) {
     return RowTable{tensors.output, tensors.outputStride, rows};
@@ -407,7 +413,7 @@ Status ProgramExecutor::combine(int64_t layer,
           memory->copy(gatheredRows(placed.from), outputRows(placed.to), width);
       !status)
     return status;
-  if (!keepsContext())
+  if (!keepsContext)
     return Status::success();
   if (Status status = memory->copy(tableOf(contextStore, layer, unchanged.from),
                                    outputRows(unchanged.to), width);
@@ -445,22 +451,25 @@ Status ProgramExecutor::combine(int64_t layer,
       memory->similarities(behind + static_cast<int64_t>(addedOutput.size()));
   if (!similarity)
     return similarity.takeError();
-  pickSalient(*similarity, similarityAt);
+  pickSalient(layer, *similarity, similarityAt);
   return Status::success();
 }
 
 /// `similarityAt` [batch rows]: the place of each row's similarity; -1: the row
 /// is as it was.
-void ProgramExecutor::pickSalient(std::span<const float> similarity,
+void ProgramExecutor::pickSalient(int64_t layer,
+                                  std::span<const float> similarity,
                                   std::span<const int32_t> similarityAt) {
   for (size_t s = 0; s < sequences.size(); ++s) {
     Sequence &sequence = *sequences[s];
     const int64_t active = sequence.rows.rows();
-    if (active == 0 || !sequence.rows.pass().comparesContexts())
+    if (active == 0)
       continue;
-    const bundle::Ratio below = sequence.rows.pass().below;
+    const std::optional<bundle::Ratio> below = bound(layer, sequence);
+    if (!below)
+      continue;
     double limit =
-        static_cast<double>(below.num) / static_cast<double>(below.den);
+        static_cast<double>(below->num) / static_cast<double>(below->den);
     sequence.salient = {false, {}};
     for (int64_t row = 0; row < active; ++row) {
       int32_t at = similarityAt[batch.offsets[s] + row];

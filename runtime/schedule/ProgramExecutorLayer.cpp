@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string>
 
 using namespace heddle;
@@ -62,9 +63,9 @@ Status ProgramExecutor::checkTensors(const PackedBatch &given,
 //===----------------------------------------------------------------------===//
 
 /// The rows that all sequences picked, as rows of the batch in `memory`.
-RowSet
-ProgramExecutor::rowSet(std::vector<int32_t> &memory,
-                        const std::function<const Picked &(Sequence &)> &of) {
+RowSet ProgramExecutor::rowSet(
+    std::vector<int32_t> &memory,
+    const std::function<const Picked &(const Sequence &)> &of) {
   bool all = true;
   for (const std::unique_ptr<Sequence> &sequence : sequences)
     all &= of(*sequence).all || sequence->rows.rows() == 0;
@@ -91,26 +92,45 @@ static int64_t sizeOf(const RowSet &set, const PackedBatch &batch) {
 }
 
 /// V of rows that are compared is computed before it is known which are exact.
-const ProgramExecutor::Picked &
-ProgramExecutor::valueRows(Sequence &sequence) const {
-  static const Picked all;
-  return sequence.rows.pass().comparesValues() ? all : sequence.exact;
+const Picked &ProgramExecutor::valueRows(int64_t layer,
+                                         const Sequence &sequence) {
+  return passOf(layer, sequence).comparesValues() ? sequence.own
+                                                  : sequence.exact;
 }
 
 /// Rows that are corrected need their probabilities.
-const ProgramExecutor::Picked &
-ProgramExecutor::queryRows(Sequence &sequence) const {
-  static const Picked all;
-  return sequence.propagates ? all : sequence.exact;
+const Picked &ProgramExecutor::queryRows(const Sequence &sequence) {
+  return sequence.propagates ? sequence.in : sequence.exact;
 }
 
-const ProgramExecutor::Picked &
-ProgramExecutor::ffnRows(Sequence &sequence) const {
-  static const Picked all;
-  if (!schedule.reuse.ffn)
-    return all;
-  return sequence.rows.pass().comparesContexts() ? sequence.salient
-                                                 : sequence.exact;
+const Picked &ProgramExecutor::ffnRows(int64_t layer,
+                                       const Sequence &sequence) const {
+  if (!reuseOf(layer).ffn)
+    return sequence.out;
+  return passOf(layer, sequence).comparesContexts() ? sequence.salient
+                                                    : sequence.exact;
+}
+
+/// A layer looks for the salient rows of the next one, whose pass may be
+/// another.
+std::optional<bundle::Ratio>
+ProgramExecutor::bound(int64_t layer, const Sequence &sequence) const {
+  const Pass &pass = passOf(layer, sequence);
+  if (pass.comparesContexts())
+    return pass.below;
+  if (layer + 1 < layers && reuseOf(layer).keepsContext())
+    if (const Pass &next = passOf(layer + 1, sequence);
+        next.exact == Pass::Exact::Salient)
+      return next.below;
+  return std::nullopt;
+}
+
+bool ProgramExecutor::predicts(int64_t sequence, int64_t row) const {
+  const Sequence &of = *sequences[sequence];
+  // After the last layer it is known which rows were chosen.
+  const Picked &last = layerNow == layers ? of.out : of.rows.last();
+  return last.all || std::binary_search(last.rows.begin(), last.rows.end(),
+                                        static_cast<int32_t>(row));
 }
 
 /// Outputs of which some are `computed`, kept in a layer of a store.
@@ -124,30 +144,50 @@ LayerExecutor::Cached ProgramExecutor::cachedIn(const RowStore &store,
 // Calls of the model
 //===----------------------------------------------------------------------===//
 
+/// Of some rows those that others are, too.
+static Picked within(Picked rows, const Picked &others) {
+  if (others.all)
+    return rows;
+  if (rows.all)
+    return others;
+  Picked both{false, {}};
+  std::set_intersection(rows.rows.begin(), rows.rows.end(), others.rows.begin(),
+                        others.rows.end(), std::back_inserter(both.rows));
+  return both;
+}
+
 Result<RowSet> ProgramExecutor::values(int64_t layer) {
   if (Status status = enter(layer, Stage::Values); !status)
     return status.takeError();
   for (const std::unique_ptr<Sequence> &each : sequences) {
     Sequence &sequence = *each;
-    sequence.exact = Picked();
+    sequence.in = layer == 0 ? Picked() : std::move(sequence.out);
+    sequence.out = sequence.exact = Picked();
     sequence.propagates = false;
-    if (sequence.rows.rows() == 0)
-      sequence.salient = Picked();
-    if (sequence.rows.rows() == 0)
+    if (sequence.rows.rows() == 0) {
+      sequence.salient = sequence.in = Picked();
       continue;
-    const Pass &pass = sequence.rows.pass();
-    if (pass.exact == Pass::Exact::Salient && layer == 0)
-      sequence.exact = {false, sequence.rows.justCommitted()};
-    else if (pass.exact == Pass::Exact::Salient)
-      sequence.exact = sequence.salient;
+    }
+    const SequenceRows::Part &part = sequence.rows.partOf(layer);
+    const Pass &pass = *part.pass;
+    sequence.own = within(part.rows, sequence.in);
+    sequence.among = within({false, part.among}, sequence.in).rows;
+    sequence.out = sequence.rows.carriesOn(layer) ? sequence.in : sequence.own;
+    sequence.exact = sequence.own;
+    if (pass.exact == Pass::Exact::Salient)
+      sequence.exact =
+          within(layer == 0 ? Picked{false, sequence.rows.justCommitted()}
+                            : std::move(sequence.salient),
+                 sequence.own);
     else if (pass.exact == Pass::Exact::LeastSimilar &&
              !pass.comparesValues() && layer > 0)
-      pickAround(sequence, {});
+      choose(layer, sequence, {});
     if (sequence.exact.count(sequence.rows.rows()) == sequence.rows.rows())
       sequence.exact = Picked();
   }
-  RowSet rows = rowSet(
-      valueMemory, [&](Sequence &s) -> const Picked & { return valueRows(s); });
+  RowSet rows = rowSet(valueMemory, [&](const Sequence &s) -> const Picked & {
+    return valueRows(layer, s);
+  });
   counted.valueRows += sizeOf(rows, batch);
   return rows;
 }
@@ -158,8 +198,9 @@ Result<RowSet> ProgramExecutor::values(int64_t layer) {
 /// first layer at every step.
 bool ProgramExecutor::choosesByValues(int64_t layer) const {
   return layer > 0 &&
-         std::any_of(sequences.begin(), sequences.end(), [](const auto &each) {
-           return each->rows.rows() > 0 && each->rows.pass().comparesValues();
+         std::any_of(sequences.begin(), sequences.end(), [&](const auto &each) {
+           return each->rows.rows() > 0 &&
+                  passOf(layer, *each).comparesValues();
          });
 }
 
@@ -167,13 +208,13 @@ bool ProgramExecutor::choosesByValues(int64_t layer) const {
 /// Source: dLLM-Cache (released code), adaptive partial updating.
 Status ProgramExecutor::pickLeastSimilar(int64_t layer,
                                          const AttentionTensors &tensors) {
-  auto chooses = [](const Sequence &sequence) {
-    return sequence.rows.rows() > 0 && sequence.rows.pass().comparesValues();
+  auto chooses = [&](const Sequence &sequence) {
+    return sequence.rows.rows() > 0 && passOf(layer, sequence).comparesValues();
   };
   Moves compared; // of all sequences, one after the other
   for (size_t s = 0; s < sequences.size(); ++s)
     if (chooses(*sequences[s]))
-      for (int32_t row : sequences[s]->rows.amongRows())
+      for (int32_t row : sequences[s]->among)
         compared.add(batch.offsets[s] + row, keptRow[batch.offsets[s] + row]);
   auto count = static_cast<int64_t>(compared.from.size());
   if (Status status = memory->compare(
@@ -189,41 +230,40 @@ Status ProgramExecutor::pickLeastSimilar(int64_t layer,
   size_t first = 0;
   for (const std::unique_ptr<Sequence> &sequence : sequences)
     if (chooses(*sequence)) {
-      size_t among = sequence->rows.amongRows().size();
-      pickLeastSimilarOf(*sequence, similarity->subspan(first, among));
+      const bundle::Ratio keep = passOf(layer, *sequence).keep;
+      const size_t among = sequence->among.size();
+      const auto count =
+          static_cast<int64_t>(static_cast<__int128>(keep.num) *
+                               static_cast<int64_t>(among) / keep.den);
+      choose(layer, *sequence,
+             lowest(similarity->subspan(first, among),
+                    std::min(count, static_cast<int64_t>(among))));
       first += among;
     }
   return Status::success();
 }
 
-/// `similarity`: of the rows among which the pass chooses.
-void ProgramExecutor::pickLeastSimilarOf(
-    Sequence &sequence, std::span<const float> similarity) const {
-  const Pass &pass = sequence.rows.pass();
-  const std::vector<int32_t> &among = sequence.rows.amongRows();
-  auto count =
-      static_cast<int64_t>(static_cast<__int128>(pass.keep.num) *
-                           static_cast<int64_t>(among.size()) / pass.keep.den);
-  count = std::min(count, static_cast<int64_t>(among.size()));
-  pickAround(sequence, lowest(similarity, count));
-  if (sequence.exact.count(sequence.rows.rows()) == sequence.rows.rows())
-    sequence.exact = Picked();
-}
-
 /// Of the rows among which the pass chooses those of `chosen`, which are
-/// indices into them; and all others.
-void ProgramExecutor::pickAround(Sequence &sequence,
-                                 std::span<const int32_t> chosen) {
-  const std::vector<int32_t> &among = sequence.rows.amongRows();
-  std::vector<bool> exact(static_cast<size_t>(sequence.rows.rows()), true);
-  for (int32_t row : among)
+/// indices into them; and all others of the pass. What is not chosen ends in a
+/// layer that does not carry it on.
+void ProgramExecutor::choose(int64_t layer, Sequence &sequence,
+                             std::span<const int32_t> chosen) {
+  const int64_t active = sequence.rows.rows();
+  std::vector<bool> exact(static_cast<size_t>(active), sequence.own.all);
+  for (int32_t row : sequence.own.rows)
+    exact[row] = true;
+  for (int32_t row : sequence.among)
     exact[row] = false;
   for (int32_t i : chosen)
-    exact[among[i]] = true;
+    exact[sequence.among[i]] = true;
   sequence.exact = {false, {}};
   for (size_t row = 0; row < exact.size(); ++row)
     if (exact[row])
       sequence.exact.rows.push_back(static_cast<int32_t>(row));
+  if (sequence.exact.count(active) == active)
+    sequence.exact = Picked();
+  if (!sequence.rows.carriesOn(layer))
+    sequence.out = sequence.exact;
 }
 
 Result<LayerExecutor::Exact>
@@ -242,14 +282,15 @@ ProgramExecutor::queriesAndKeys(int64_t layer, const PackedBatch &given,
       continue;
     // Without exact rows nothing has changed that could be propagated.
     sequence.propagates =
-        schedule.reuse.attention == Reuse::Attention::Propagated &&
+        reuseOf(layer).attention == Reuse::Attention::Propagated &&
         !sequence.exact.all && !sequence.exact.rows.empty();
   }
   Exact result;
-  result.queries = rowSet(
-      queryMemory, [&](Sequence &s) -> const Picked & { return queryRows(s); });
-  result.keys =
-      rowSet(keyMemory, [](Sequence &s) -> const Picked & { return s.exact; });
+  result.queries = rowSet(queryMemory, [](const Sequence &s) -> const Picked & {
+    return queryRows(s);
+  });
+  result.keys = rowSet(
+      keyMemory, [](const Sequence &s) -> const Picked & { return s.exact; });
   counted.queryRows += sizeOf(result.queries, batch);
   counted.keyRows += sizeOf(result.keys, batch);
   return result;
@@ -258,12 +299,16 @@ ProgramExecutor::queriesAndKeys(int64_t layer, const PackedBatch &given,
 Result<LayerExecutor::Cached> ProgramExecutor::projected(int64_t layer) {
   if (Status status = enter(layer, Stage::Projected); !status)
     return status.takeError();
-  if (schedule.reuse.attention != Reuse::Attention::Output) {
-    counted.projectedRows += batch.rows();
-    return Cached{};
+  if (reuseOf(layer).attention != Reuse::Attention::Output) {
+    RowSet rows =
+        rowSet(projectMemory,
+               [](const Sequence &s) -> const Picked & { return s.out; });
+    counted.projectedRows += sizeOf(rows, batch);
+    return rows.all ? Cached{} : cachedIn(ends, 0, rows);
   }
-  RowSet rows = rowSet(projectMemory,
-                       [](Sequence &s) -> const Picked & { return s.exact; });
+  RowSet rows = rowSet(projectMemory, [](const Sequence &s) -> const Picked & {
+    return s.exact;
+  });
   counted.projectedRows += sizeOf(rows, batch);
   counted.cacheBytesWritten += sizeOf(rows, batch) * outputStore.rowBytes();
   counted.cacheBytesRead +=
@@ -275,18 +320,30 @@ Result<LayerExecutor::Cached> ProgramExecutor::ffn(int64_t layer) {
   if (Status status = enter(layer, Stage::Ffn); !status)
     return status.takeError();
   Cached result;
-  result.computed = rowSet(
-      ffnMemory, [&](Sequence &s) -> const Picked & { return ffnRows(s); });
+  result.computed = rowSet(ffnMemory, [&](const Sequence &s) -> const Picked & {
+    return ffnRows(layer, s);
+  });
   int64_t computed = sizeOf(result.computed, batch);
   counted.ffnRows += computed;
   int64_t salient = -1;
   for (const std::unique_ptr<Sequence> &sequence : sequences)
     if (int64_t rows = sequence->rows.rows();
-        rows > 0 && sequence->rows.pass().comparesContexts())
+        rows > 0 && bound(layer, *sequence))
       salient = std::max<int64_t>(salient, 0) + sequence->salient.count(rows);
-  if (salient >= 0)
-    counted.salientRows.push_back(salient);
-  if (schedule.reuse.ffn) {
+  // Of all layers, where one of them compares.
+  const bool compares =
+      std::any_of(sequences.begin(), sequences.end(), [](const auto &each) {
+        const auto &parts = each->rows.partsOfStep();
+        return each->rows.rows() > 0 &&
+               std::any_of(parts.begin(), parts.end(), [](const auto &part) {
+                 return part.pass->comparesContexts();
+               });
+      });
+  if (compares)
+    counted.salientRows.push_back(std::max<int64_t>(salient, 0));
+  if (!reuseOf(layer).ffn && !result.computed.all)
+    result = cachedIn(ends, 0, result.computed);
+  if (reuseOf(layer).ffn) {
     result = cachedIn(ffnStore, layer, result.computed);
     counted.cacheBytesWritten += computed * ffnStore.rowBytes();
     counted.cacheBytesRead += (batch.rows() - computed) * ffnStore.rowBytes();
@@ -320,8 +377,8 @@ void ProgramExecutor::traceLayer(int64_t layer) {
                       .queryRows = positionsOf(queryRows(sequence)),
                       .exactRows = positionsOf(sequence.exact),
                       .keyRows = positionsOf(sequence.exact),
-                      .valueRows = positionsOf(valueRows(sequence)),
-                      .ffnRows = positionsOf(ffnRows(sequence)),
+                      .valueRows = positionsOf(valueRows(layer, sequence)),
+                      .ffnRows = positionsOf(ffnRows(layer, sequence)),
                       .refreshed = refreshedNow[s],
                       .pairs = sequence.pairs,
                       .unreadKeys = sequence.rows.n() - sequence.rows.rows() -

@@ -45,6 +45,36 @@ static Status checkPass(const Pass &pass, const Reuse &reuse) {
   return Status::success();
 }
 
+/// Fits what layers compute and keep to their number.
+Status ProgramExecutor::fitPasses() {
+  bool someLayers = false, chooses = false;
+  for (const Pass &pass : schedule.passes) {
+    someLayers |= !pass.layers.empty();
+    chooses |= pass.exact == Pass::Exact::LeastSimilar;
+    needsGather |= pass.exact == Pass::Exact::Salient;
+  }
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    reuses.push_back(bundle::reuseOf(schedule, layer, layers));
+    needsEnds |= (someLayers || chooses) && !reuses.back().carries();
+  }
+  needsGather |= someLayers || chooses;
+  if (!someLayers && schedule.layeredReuses.empty() && !needsEnds) {
+    for (const Pass &pass : schedule.passes)
+      if (Status status = checkPass(pass, schedule.reuse); !status)
+        return status;
+    return Status::success();
+  }
+  std::optional<bundle::ProgramProblem> problem =
+      bundle::checkLayers(schedule, layers);
+  if (!problem)
+    return Status::success();
+  std::string what = "a reuse of the schedule";
+  if (problem->at == bundle::ProgramProblem::At::Pass)
+    what = "the schedule's recompute " +
+           bundle::toString(schedule, schedule.passes[problem->index].rows);
+  return Error(what + " " + problem->what);
+}
+
 Status ProgramExecutor::fit() {
   if (layers < 1 || kvHeads < 1 || headDim < 1 || queryHeads < 1 ||
       queryHeads % kvHeads != 0)
@@ -58,12 +88,8 @@ Status ProgramExecutor::fit() {
   if (!fitted)
     return fitted.takeError();
   program = std::move(*fitted);
-  for (const Pass &pass : schedule.passes) {
-    if (Status status = checkPass(pass, schedule.reuse); !status)
-      return status;
-    needsGather |= pass.exact == Pass::Exact::Salient ||
-                   pass.exact == Pass::Exact::LeastSimilar;
-  }
+  if (Status status = fitPasses(); !status)
+    return status;
   listsOf.resize(schedule.kernels.size());
   groupsOf.resize(schedule.kernels.size());
   for (size_t k = 0; k < schedule.kernels.size(); ++k) {
@@ -126,7 +152,7 @@ ProgramExecutor::checkShapes(const std::vector<SequenceShape> &shapes) const {
 /// The most visible positions of each sequence.
 std::vector<int64_t>
 ProgramExecutor::placesOf(const std::vector<SequenceShape> &shapes) const {
-  SequenceRows rows(schedule, shifted);
+  SequenceRows rows(schedule, shifted, layers);
   std::vector<int64_t> places;
   for (const SequenceShape &shape : shapes)
     places.push_back(std::max<int64_t>(1, rows.mostVisible(shape)));
@@ -158,22 +184,12 @@ ProgramExecutor::runBytes(const std::vector<SequenceShape> &shapes) const {
   for (int64_t n : places)
     rows += n;
   int64_t size = byteSize(dtype);
-  const Reuse &reuse = schedule.reuse;
   __int128 bytes = IndexLists::bytesFor(listShape(places));
-  auto addStore = [&](bool kept, int64_t of, int64_t width) {
-    if (kept)
-      bytes += RowStore::bytesFor(of, places, width * size);
-  };
-  addStore(reuse.kv, layers, kvWidth());
-  addStore(reuse.kv, layers, kvWidth());
-  addStore(keepsContext(), layers, attentionWidth());
-  addStore(reuse.attention == Reuse::Attention::Output, layers, hidden);
-  addStore(reuse.ffn, layers, hidden);
-  addStore(keepsOutside(), layers, attentionWidth());
-  addStore(reuse.attention == Reuse::Attention::Propagated, 1, kvWidth());
+  for (const Kept &each : keptStores())
+    bytes +=
+        RowStore::bytesFor(std::count(each.kept.begin(), each.kept.end(), true),
+                           places, each.rowBytes);
   int64_t lseRow = queryHeads * static_cast<int64_t>(sizeof(float));
-  if (keepsOutside())
-    bytes += RowStore::bytesFor(layers, places, lseRow);
   bytes += rows * (needsLse ? lseRow : 0);
   bytes += rows * (keepsOutside() ? lseRow : 0);
   bytes += rows * (needsGather ? 2 * attentionWidth() * size : 0);
@@ -185,13 +201,50 @@ ProgramExecutor::runBytes(const std::vector<SequenceShape> &shapes) const {
       std::min<__int128>(bytes, std::numeric_limits<int64_t>::max()));
 }
 
+/// What is kept of rows, by the stores in which it is.
+std::vector<ProgramExecutor::Kept> ProgramExecutor::keptStores() const {
+  const std::vector<bool> inAll(static_cast<size_t>(layers), true);
+  const int64_t size = byteSize(dtype);
+  std::vector<Kept> stores;
+  auto add = [&](RowStore ProgramExecutor::*store, std::vector<bool> kept,
+                 int64_t rowBytes, const char *what) {
+    if (std::count(kept.begin(), kept.end(), true) > 0)
+      stores.push_back({store, std::move(kept), rowBytes, what});
+  };
+  if (schedule.reuse.kv) {
+    add(&ProgramExecutor::keyStore, inAll, kvWidth() * size, "cached keys");
+    add(&ProgramExecutor::valueStore, inAll, kvWidth() * size, "cached values");
+  }
+  add(&ProgramExecutor::contextStore,
+      layersThat([](const Reuse &reuse) { return reuse.keepsContext(); }),
+      attentionWidth() * size, "cached attention contexts");
+  add(&ProgramExecutor::outputStore, layersThat([](const Reuse &reuse) {
+    return reuse.attention == Reuse::Attention::Output;
+  }),
+      hidden * size, "cached attention outputs");
+  add(&ProgramExecutor::ffnStore,
+      layersThat([](const Reuse &reuse) { return reuse.ffn; }), hidden * size,
+      "cached FFN outputs");
+  if (keepsOutside()) {
+    add(&ProgramExecutor::outsideStore, inAll, attentionWidth() * size,
+        "cached attention over keys outside");
+    add(&ProgramExecutor::outsideLseStore, inAll,
+        queryHeads * static_cast<int64_t>(sizeof(float)),
+        "cached log-sum-exps of keys outside");
+  }
+  // Of one layer at a time.
+  add(&ProgramExecutor::delta, {propagatesSomewhere()}, kvWidth() * size,
+      "changes of values");
+  add(&ProgramExecutor::ends, {needsEnds}, hidden * size, "outputs of a layer");
+  return stores;
+}
+
 /// Elements of the widest row that the schedule keeps.
 int64_t ProgramExecutor::widestRow() const {
-  return std::max({kvWidth(), keepsContext() ? attentionWidth() : 0,
-                   schedule.reuse.ffn ||
-                           schedule.reuse.attention == Reuse::Attention::Output
-                       ? hidden
-                       : 0});
+  int64_t widest = 0;
+  for (const Kept &each : keptStores())
+    widest = std::max(widest, each.rowBytes / byteSize(dtype));
+  return widest;
 }
 
 void ProgramExecutor::endRun() {
@@ -199,8 +252,9 @@ void ProgramExecutor::endRun() {
   sequences.clear();
   lists = IndexLists();
   listMemory.reset();
-  for (RowStore *store : {&keyStore, &valueStore, &contextStore, &outputStore,
-                          &ffnStore, &outsideStore, &outsideLseStore, &delta})
+  for (RowStore *store :
+       {&keyStore, &valueStore, &contextStore, &outputStore, &ffnStore,
+        &outsideStore, &outsideLseStore, &delta, &ends})
     *store = RowStore();
   for (std::shared_ptr<std::byte> *buffer :
        {&lse, &beforeLse, &gatherQ, &gatherO, &scoringO, &scoringL, &moved,
@@ -250,43 +304,21 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
 
   const int64_t size = byteSize(dtype), rows = starts.back();
   const int64_t lseRow = queryHeads * static_cast<int64_t>(sizeof(float));
-  const Reuse &reuse = schedule.reuse;
-  struct Kept {
-    RowStore &store;
-    bool kept;
-    int64_t layers;
-    int64_t rowBytes;
-    const char *what;
-  };
-  bool propagates = reuse.attention == Reuse::Attention::Propagated;
-  for (const Kept &each : std::initializer_list<Kept>{
-           {keyStore, reuse.kv, layers, kvWidth() * size, "cached keys"},
-           {valueStore, reuse.kv, layers, kvWidth() * size, "cached values"},
-           {contextStore, keepsContext(), layers, attentionWidth() * size,
-            "cached attention contexts"},
-           {outputStore, reuse.attention == Reuse::Attention::Output, layers,
-            hidden * size, "cached attention outputs"},
-           {ffnStore, reuse.ffn, layers, hidden * size, "cached FFN outputs"},
-           {outsideStore, keepsOutside(), layers, attentionWidth() * size,
-            "cached attention over keys outside"},
-           {outsideLseStore, keepsOutside(), layers, lseRow,
-            "cached log-sum-exps of keys outside"},
-           {delta, propagates, 1, kvWidth() * size, "changes of values"}}) {
-    if (!each.kept)
-      continue;
+  for (const Kept &each : keptStores()) {
+    const int64_t bytes =
+        RowStore::bytesFor(std::count(each.kept.begin(), each.kept.end(), true),
+                           places, each.rowBytes);
     std::shared_ptr<std::byte> kept;
-    if (Status status = allocate(
-            kept, RowStore::bytesFor(each.layers, places, each.rowBytes),
-            each.what);
-        !status)
+    if (Status status = allocate(kept, bytes, each.what); !status)
       return status;
-    each.store = RowStore(places, each.rowBytes, std::move(kept));
+    // clearDelta() leaves changes so; and no row is made of what nobody wrote.
+    if (each.store == &ProgramExecutor::delta ||
+        each.store == &ProgramExecutor::ends)
+      if (Status status = memory->clear(kept.get(), bytes); !status)
+        return status;
+    this->*each.store =
+        RowStore(places, each.rowBytes, std::move(kept), each.kept);
   }
-  if (propagates) // clearDelta() leaves it so
-    if (Status status = memory->clear(
-            delta.layer(0), RowStore::bytesFor(1, places, kvWidth() * size));
-        !status)
-      return status;
   struct Scratch {
     std::shared_ptr<std::byte> &buffer;
     bool needed;
@@ -322,7 +354,7 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
 
   referenceStarts.assign(1, 0);
   for (const SequenceShape &shape : shapes) {
-    sequences.push_back(std::make_unique<Sequence>(schedule, shifted));
+    sequences.push_back(std::make_unique<Sequence>(schedule, shifted, layers));
     Sequence &sequence = *sequences.back();
     sequence.rows.beginRun(shape);
     const int64_t response = shape.length - shape.promptLength;
@@ -426,6 +458,8 @@ Status ProgramExecutor::moveRows(int64_t s) {
     const RowTable waiting{moved.get(), width, between};
     // Rows may go where others still stand: all leave before any arrives.
     for (int64_t layer = 0; layer < layers; ++layer) {
+      if (!store->keeps(layer))
+        continue;
       if (Status status =
               memory->copy(tableOf(*store, layer, from), waiting, width);
           !status)

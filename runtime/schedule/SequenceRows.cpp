@@ -25,18 +25,24 @@ static const Pass &everything() {
   return pass;
 }
 
-SequenceRows::SequenceRows(const bundle::Manifest &manifest, bool shifted)
-    : manifest(manifest), shifted(shifted), positionSets(manifest, shifted) {}
+SequenceRows::SequenceRows(const bundle::Manifest &manifest, bool shifted,
+                           int64_t layers)
+    : manifest(manifest), shifted(shifted), layers(layers),
+      positionSets(manifest, shifted) {
+  for (int64_t layer = 0; layer < layers; ++layer)
+    carries.push_back(bundle::reuseOf(manifest, layer, layers).carries());
+}
 
 void SequenceRows::beginRun(const SequenceShape &shape) {
   ofRun = shape;
   positionSets.beginRun(shape);
   stepping = changed = false;
-  running = &everything();
+  parts = {{&everything(), {}, {}}};
+  partOfLayer.clear();
+  lastRows = {};
   visible.clear();
   activeRows.clear();
   committed.clear();
-  among.clear();
   keepsOutside = false;
   from.clear();
   to.clear();
@@ -48,7 +54,6 @@ Status SequenceRows::beginStep(const SequenceState &state) {
   changed = false;
   activeRows.clear();
   committed.clear();
-  among.clear();
   if (state.done)
     return Status::success();
   at = state.place;
@@ -64,9 +69,9 @@ Status SequenceRows::beginStep(const SequenceState &state) {
     return Status::success();
   }
   within = bundle::commitAt(manifest, at).within;
-  std::optional<size_t> pass = bundle::passAt(manifest, at);
-  running = pass ? &manifest.passes[*pass] : &everything();
   if (Status status = pickRows(); !status)
+    return status;
+  if (Status status = followRows(); !status)
     return status;
   move();
   for (size_t row = 0; row < activeRows.size(); ++row) {
@@ -188,33 +193,167 @@ SequenceRows::activeRowsAt(std::span<const int32_t> of) const {
   return rows;
 }
 
-Status SequenceRows::pickRows() {
-  if (running->rows < 0) {
-    activeRows.resize(visible.size());
-    std::iota(activeRows.begin(), activeRows.end(), 0);
-  } else {
-    Result<std::span<const int32_t>> set = positionSets.at(running->rows);
-    if (!set)
-      return set.takeError().withContext("the rows to recompute");
-    if (shifted && !running->alone) {
-      std::vector<int32_t> before, both;
-      for (int32_t position : *set)
-        if (position > 0)
-          before.push_back(position - 1);
-      std::set_union(set->begin(), set->end(), before.begin(), before.end(),
-                     std::back_inserter(both));
-      activeRows = placesOf(both);
-    } else {
-      activeRows = placesOf(*set);
-    }
+/// The places that a pass's rows have.
+Status SequenceRows::pickPlaces(const Pass &pass,
+                                std::vector<int32_t> &places) {
+  if (pass.rows < 0) {
+    places.resize(visible.size());
+    std::iota(places.begin(), places.end(), 0);
+    return Status::success();
   }
-  if (running->exact == Pass::Exact::LeastSimilar) {
-    Result<std::span<const int32_t>> set = positionSets.at(running->among);
-    if (!set)
-      return set.takeError().withContext("the rows to compare");
-    among = activeRowsAt(*set);
+  Result<std::span<const int32_t>> set = positionSets.at(pass.rows);
+  if (!set)
+    return set.takeError().withContext("the rows to recompute");
+  if (shifted && !pass.alone) {
+    std::vector<int32_t> before, both;
+    for (int32_t position : *set)
+      if (position > 0)
+        before.push_back(position - 1);
+    std::set_union(set->begin(), set->end(), before.begin(), before.end(),
+                   std::back_inserter(both));
+    places = placesOf(both);
+  } else {
+    places = placesOf(*set);
   }
   return Status::success();
+}
+
+/// Fills in `parts`, `partOfLayer` and `activeRows`.
+Status SequenceRows::pickRows() {
+  const std::vector<size_t> passes = bundle::passesAt(manifest, at);
+  parts.clear();
+  partOfLayer.clear();
+  if (passes.size() <= 1) {
+    parts.push_back(
+        {passes.empty() ? &everything() : &manifest.passes[passes[0]], {}, {}});
+    if (Status status = pickPlaces(*parts[0].pass, activeRows); !status)
+      return status;
+  } else {
+    std::vector<size_t> partOfPass(passes.size(), passes.size());
+    for (int64_t layer = 0; layer < layers; ++layer) {
+      size_t i = 0;
+      while (
+          !bundle::hasLayer(manifest.passes[passes[i]].layers, layer, layers))
+        ++i; // the last one has all
+      if (partOfPass[i] == passes.size()) {
+        partOfPass[i] = parts.size();
+        parts.push_back({&manifest.passes[passes[i]], {false, {}}, {}});
+      }
+      partOfLayer.push_back(partOfPass[i]);
+    }
+    std::vector<std::vector<int32_t>> places(parts.size());
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (Status status = pickPlaces(*parts[i].pass, places[i]); !status)
+        return status;
+      std::vector<int32_t> both;
+      std::set_union(activeRows.begin(), activeRows.end(), places[i].begin(),
+                     places[i].end(), std::back_inserter(both));
+      activeRows = std::move(both);
+    }
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (places[i].size() == activeRows.size()) {
+        parts[i].rows = {};
+        continue;
+      }
+      size_t row = 0;
+      for (int32_t place : places[i]) {
+        while (activeRows[row] != place)
+          ++row;
+        parts[i].rows.rows.push_back(static_cast<int32_t>(row));
+      }
+    }
+  }
+  for (Part &part : parts) {
+    if (part.pass->exact != Pass::Exact::LeastSimilar)
+      continue;
+    Result<std::span<const int32_t>> set = positionSets.at(part.pass->among);
+    if (!set)
+      return set.takeError().withContext("the rows to compare");
+    std::vector<int32_t> among = activeRowsAt(*set);
+    if (Status status = leaveOutPredicting(part, *set, among); !status)
+      return status;
+    if (part.rows.all)
+      part.among = std::move(among);
+    else
+      std::set_intersection(among.begin(), among.end(), part.rows.rows.begin(),
+                            part.rows.rows.end(),
+                            std::back_inserter(part.among));
+  }
+  return Status::success();
+}
+
+/// Takes out of `among` the rows that predict a position of the pass that `set`
+/// lacks, in a model that predicts it in the row before.
+Status SequenceRows::leaveOutPredicting(const Part &part,
+                                        std::span<const int32_t> set,
+                                        std::vector<int32_t> &among) {
+  if (!shifted)
+    return Status::success();
+  std::vector<int32_t> rows;
+  std::span<const int32_t> all = visible;
+  if (part.pass->rows >= 0) {
+    Result<std::span<const int32_t>> own = positionSets.at(part.pass->rows);
+    if (!own)
+      return own.takeError().withContext("the rows to recompute");
+    rows.assign(own->begin(), own->end());
+    all = rows;
+  }
+  std::erase_if(among, [&](int32_t row) {
+    const int32_t next = visible[activeRows[row]] + 1;
+    return std::binary_search(all.begin(), all.end(), next) &&
+           !std::binary_search(set.begin(), set.end(), next);
+  });
+  return Status::success();
+}
+
+/// Follows the active rows through the layers: what one computes must have come
+/// out of the one before. Fills in `lastRows`.
+Status SequenceRows::followRows() {
+  lastRows = {};
+  if (partOfLayer.empty())
+    return Status::success();
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    const bool same = layer > 0 &&
+                      partOfLayer[layer] == partOfLayer[layer - 1] &&
+                      carries[layer] == carries[layer - 1];
+    if (same)
+      continue;
+    const Picked &rows = partOf(layer).rows;
+    const bool held =
+        lastRows.all ||
+        (!rows.all && std::ranges::includes(lastRows.rows, rows.rows));
+    if (!held)
+      return Error("layer " + std::to_string(layer) +
+                   " computes rows that a layer before neither computes nor "
+                   "carries on; let later layers compute rows of the earlier "
+                   "ones', or reuse kv, output, ffn");
+    if (!carries[layer])
+      lastRows = rows;
+  }
+  return Status::success();
+}
+
+bool SequenceRows::whole() const {
+  return rows() == n() &&
+         std::all_of(parts.begin(), parts.end(), [](const Part &part) {
+           return part.rows.all && part.pass->exact == Pass::Exact::All;
+         });
+}
+
+/// [active rows]: whether every layer computes the row exactly.
+std::vector<uint8_t> SequenceRows::inAllLayers() const {
+  std::vector<uint8_t> result(activeRows.size(), 1);
+  for (const Part &part : parts) {
+    if (part.pass->exact != Pass::Exact::All) {
+      std::fill(result.begin(), result.end(), uint8_t(0));
+    } else if (!part.rows.all) {
+      std::vector<uint8_t> own(activeRows.size(), 0);
+      for (int32_t row : part.rows.rows)
+        own[row] = result[row];
+      result = std::move(own);
+    }
+  }
+  return result;
 }
 
 /// What a step does not compute, it reads.
@@ -226,13 +365,13 @@ Status SequenceRows::checkWritten() const {
   if (!manifest.reuse.kv)
     return Error(computes + ", but the schedule keeps no keys and values of "
                             "the others; let it reuse kv");
+  const std::vector<uint8_t> exact = inAllLayers();
   size_t row = 0;
   for (size_t place = 0; place < written.size(); ++place) {
-    bool computed = running->exact == Pass::Exact::All &&
-                    row < activeRows.size() &&
-                    activeRows[row] == static_cast<int32_t>(place);
-    row += row < activeRows.size() &&
-           activeRows[row] == static_cast<int32_t>(place);
+    bool active = row < activeRows.size() &&
+                  activeRows[row] == static_cast<int32_t>(place);
+    bool computed = active && exact[row];
+    row += active;
     if (!computed && !written[place])
       return Error(computes + ", and position " +
                    std::to_string(visible[place]) +
@@ -244,10 +383,12 @@ Status SequenceRows::checkWritten() const {
 }
 
 void SequenceRows::finishStep() {
-  if (!stepping || running->exact != Pass::Exact::All)
+  if (!stepping)
     return;
-  for (int32_t place : activeRows)
-    written[place] = 1;
+  const std::vector<uint8_t> exact = inAllLayers();
+  for (size_t row = 0; row < exact.size(); ++row)
+    if (exact[row])
+      written[activeRows[row]] = 1;
 }
 
 int64_t SequenceRows::mostVisible(const SequenceShape &shape) const {

@@ -26,13 +26,23 @@
 
 namespace heddle::rt {
 
+/// Some of a sequence's active rows: indices into them, ascending.
+struct Picked {
+  bool all = true;
+  std::vector<int32_t> rows; ///< empty if all
+
+  int64_t count(int64_t active) const {
+    return all ? active : static_cast<int64_t>(rows.size());
+  }
+};
+
 /// Executes a manifest's passes for one sequence, and knows which visible rows
 /// have been computed, so that nothing is read that no step has written.
 class SequenceRows {
 public:
-  /// `shifted`: the model predicts position i in row i - 1. `manifest` must
-  /// outlive this.
-  SequenceRows(const bundle::Manifest &manifest, bool shifted);
+  /// `shifted`: the model predicts position i in row i - 1. `manifest`, which
+  /// fits a model of `layers`, must outlive this.
+  SequenceRows(const bundle::Manifest &manifest, bool shifted, int64_t layers);
 
   void beginRun(const SequenceShape &shape);
 
@@ -50,8 +60,34 @@ public:
 
   const bundle::StepPlace &place() const { return at; }
 
-  /// What the step computes exactly.
-  const bundle::Pass &pass() const { return *running; }
+  /// What one pass of the step computes.
+  struct Part {
+    const bundle::Pass *pass = nullptr;
+    Picked rows;
+    /// Of these the rows in LeastSimilar's set, but for those that predict a
+    /// position outside of it.
+    std::vector<int32_t> among;
+  };
+  /// What a layer computes: which of partsOfStep().
+  size_t partIndex(int64_t layer) const {
+    return partOfLayer.empty() ? 0 : partOfLayer[static_cast<size_t>(layer)];
+  }
+  const Part &partOf(int64_t layer) const { return parts[partIndex(layer)]; }
+  /// What some layer of the step does.
+  const std::vector<Part> &partsOfStep() const { return parts; }
+
+  /// Whether a position whose predicting row is not active is predicted by its
+  /// own: so says the last layer's pass (Pass::alone).
+  bool alone() const { return partOf(layers - 1).pass->alone; }
+
+  /// The active rows that come out of the last layer, but for those that
+  /// LeastSimilar lets end: those that predict.
+  const Picked &last() const { return lastRows; }
+
+  /// Whether rows go on through a layer that does not compute them.
+  bool carriesOn(int64_t layer) const {
+    return carries[static_cast<size_t>(layer)];
+  }
 
   /// The visible positions, ascending: [n], of each place.
   const std::vector<int32_t> &positions() const { return visible; }
@@ -72,16 +108,12 @@ public:
   int64_t rows() const { return static_cast<int64_t>(activeRows.size()); }
 
   /// Whether the step computes every visible row exactly.
-  bool whole() const {
-    return rows() == n() && running->exact == bundle::Pass::Exact::All;
-  }
+  bool whole() const;
 
   /// Indices of the active rows that became tokens, or masks again, at the step
   /// before: where Salient begins.
   const std::vector<int32_t> &justCommitted() const { return committed; }
 
-  /// Indices of the active rows in LeastSimilar's set.
-  const std::vector<int32_t> &amongRows() const { return among; }
 
   /// Reuse::Attention::Outside: the places [begin, end) of the keys inside, as
   /// of the latest step that keeps attention over the others.
@@ -102,7 +134,12 @@ public:
 private:
   Status see();
   void move();
+  Status pickPlaces(const bundle::Pass &pass, std::vector<int32_t> &places);
   Status pickRows();
+  Status leaveOutPredicting(const Part &part, std::span<const int32_t> set,
+                            std::vector<int32_t> &among);
+  Status followRows();
+  std::vector<uint8_t> inAllLayers() const;
   Status findInside();
   Status checkWritten() const;
   std::vector<int32_t> placesOf(std::span<const int32_t> of) const;
@@ -110,18 +147,21 @@ private:
 
   const bundle::Manifest &manifest;
   const bool shifted;
+  const int64_t layers;
+  std::vector<bool> carries; ///< [layers]: Reuse::carries()
   PositionSets positionSets;
 
   SequenceShape ofRun;
   bundle::StepPlace at;
   bool stepping = false;
   bool changed = false;
-  const bundle::Pass *running = nullptr;
+  std::vector<Part> parts;
+  std::vector<size_t> partOfLayer; ///< [layers], empty: there is one part
+  Picked lastRows;
   int64_t within = -1; ///< the step's commit rule's
   std::vector<int32_t> visible;
   std::vector<int32_t> activeRows;
   std::vector<int32_t> committed;
-  std::vector<int32_t> among;
   Inside keysInside;
   bool keepsOutside = false;   ///< attention of every visible row
   std::vector<int32_t> before; ///< what was visible at the step before

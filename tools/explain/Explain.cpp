@@ -324,6 +324,7 @@ Result<Explanation> heddle::explain::explainRun(const Manifest &manifest,
   ExplainRequest request = given;
   SimulationRequest &run = request.run;
   ModelShape &shape = request.shape;
+  run.layers = shape.layers;
   if (shape.kvHeads == 0)
     shape.kvHeads = shape.heads;
   if (shape.hidden == 0)

@@ -128,6 +128,7 @@ struct Explanation {
   RunCost cost;
   Machine machine;                ///< of the cost's seconds
   int64_t cacheBytesPerLayer = 0; ///< of what is kept of rows, at most
+  double cacheBytes = 0;          ///< likewise, in all layers
   int64_t densePairs = 0;         ///< of one head, in one layer and step
   double share = 0;               ///< attention pairs of the run / dense pairs
   double scoreShare = 0;          ///< pairs visited to score / dense pairs

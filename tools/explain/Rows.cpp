@@ -19,6 +19,8 @@ std::string heddle::explain::passText(const Manifest &manifest,
                                       const Pass &pass) {
   std::string rows =
       toString(manifest, pass.rows) + (pass.alone ? " alone" : "");
+  if (!pass.layers.empty())
+    rows += " in " + toString(pass.layers);
   switch (pass.exact) {
   case Pass::Exact::All:
     return rows;
@@ -48,26 +50,36 @@ void heddle::explain::explainRows(Explanation &explanation) {
       here.rows = {least, most};
     here.depends = pass.comparesContexts();
   }
-  std::vector<size_t> passes =
+  const std::vector<std::vector<size_t>> passes =
       passesOfSteps(manifest, run.steps, run.blockSteps());
   for (size_t i = 0; i < passes.size(); ++i)
-    explanation.passes[passes[i]].steps.push_back(static_cast<int64_t>(i) + 1);
+    for (size_t pass : passes[i])
+      explanation.passes[pass].steps.push_back(static_cast<int64_t>(i) + 1);
 
   const int64_t head = shape.headDim * shape.elementBytes;
-  const Reuse &reuse = manifest.reuse;
-  int64_t row = 0;
-  if (reuse.kv)
-    row += 2 * shape.kvHeads * head;
   const int64_t hidden = shape.hidden * shape.elementBytes;
-  if (reuse.attention == Reuse::Attention::Output)
-    row += hidden;
-  else if (reuse.attention != Reuse::Attention::None)
-    row += shape.heads * head;
-  if (reuse.attention == Reuse::Attention::Outside)
-    row += shape.heads * static_cast<int64_t>(sizeof(float)); // log-sum-exps
-  if (reuse.ffn)
-    row += hidden;
+  int64_t widest = 0, all = 0;
+  for (int64_t layer = 0; layer < shape.layers; ++layer) {
+    const Reuse &reuse = reuseOf(manifest, layer, shape.layers);
+    int64_t row = 0;
+    if (reuse.kv)
+      row += 2 * shape.kvHeads * head;
+    if (reuse.attention == Reuse::Attention::Output)
+      row += hidden;
+    else if (reuse.attention != Reuse::Attention::None)
+      row += shape.heads * head;
+    if (reuse.attention == Reuse::Attention::Outside)
+      row += shape.heads *
+             static_cast<int64_t>(sizeof(float)); // log-sum-exps
+    if (reuse.ffn)
+      row += hidden;
+    widest = std::max(widest, row);
+    all += row;
+  }
   // Passes that compute all keep nothing that is read.
-  explanation.cacheBytesPerLayer =
-      manifest.passes.empty() ? 0 : row * explanation.visible.most;
+  if (manifest.passes.empty())
+    return;
+  explanation.cacheBytesPerLayer = widest * explanation.visible.most;
+  explanation.cacheBytes =
+      static_cast<double>(all) * static_cast<double>(explanation.visible.most);
 }

@@ -57,6 +57,8 @@ private:
   struct LayerRows {
     int64_t exact = 0;
     int64_t salient = 0;
+    int64_t ended = 0;  ///< of the step's rows, before the layer: by choice
+    int64_t ending = 0; ///< in it
   };
 
   int64_t blockSteps() const { return request.run.blockSteps(); }
@@ -76,9 +78,12 @@ private:
                ? due[index][static_cast<size_t>(place.step - 1)]
                : includes(manifest.selections[index].cadence, place);
   }
+  /// Whether a layer compares contexts: for itself, or for the next one.
+  bool compares(const SimulatedStep &step, int64_t layer) const;
   LayerRows rowsOf(const SimulatedStep &step, int64_t layer,
-                   int64_t salientBefore) const;
-  Kept keptBy(size_t kernel, const SimulatedStep &step, int64_t rows);
+                   const LayerRows &before) const;
+  Kept keptBy(size_t kernel, const SimulatedStep &step,
+              std::span<const int32_t> of, int64_t rows);
   LayerStep layerStep(const SimulatedStep &step, size_t rule, int64_t layer,
                       const LayerRows &rows);
   void addScoring(const Phase &phase, const SimulatedStep &step,
@@ -94,62 +99,77 @@ private:
   /// What a kernel kept of the rows that were counted last: steps in turn have
   /// the same rows, and a window with gaps has many runs of keys.
   struct Counted {
-    std::vector<int32_t> visible, active;
+    std::vector<int32_t> visible, rows;
     Kept kept{};
   };
-  /// By kernel, and whether of all rows of the sequence.
-  std::map<std::pair<size_t, bool>, Counted> counted;
+  /// By kernel, and by the number of rows, which differs from layer to layer.
+  std::map<std::pair<size_t, size_t>, Counted> counted;
   std::map<std::vector<int64_t>, size_t> kinds;
   RunCost cost;
 };
 
+bool Counter::compares(const SimulatedStep &step, int64_t layer) const {
+  return step.layer(layer).pass->comparesContexts() ||
+         (layer + 1 < shape.layers &&
+          reuseOf(manifest, layer, shape.layers).keepsContext() &&
+          step.layer(layer + 1).pass->exact == Pass::Exact::Salient);
+}
+
 /// Rows that a layer computes exactly, and those that it finds to have changed.
 Counter::LayerRows Counter::rowsOf(const SimulatedStep &step, int64_t layer,
-                                   int64_t salientBefore) const {
-  const auto own = std::ssize(step.active); // of one sequence
-  const int64_t active = step.sequences * own;
-  const Pass &pass = *step.pass;
-  LayerRows rows{active, active};
-  if (pass.comparesContexts()) {
+                                   const LayerRows &before) const {
+  const SimulatedLayer &here = step.layer(layer);
+  const Pass &pass = *here.pass;
+  // Of one sequence. What was chosen from before is chosen from again.
+  const int64_t ended = (before.ended + before.ending) / step.sequences;
+  const int64_t own = std::max<int64_t>(0, std::ssize(here.rows) - ended);
+  const int64_t among = std::max<int64_t>(0, here.among - ended);
+  const int64_t all = step.sequences * own;
+  LayerRows rows{all, all, step.sequences * ended, 0};
+  if (compares(step, layer)) {
     const RunLog *log = request.run.follow.get();
     auto at = static_cast<size_t>(step.place.step - 1);
     if (log && static_cast<size_t>(layer) < log->salient[at].size())
       rows.salient = log->salient[at][static_cast<size_t>(layer)];
     else
-      rows.salient =
-          std::llround(request.salientShare * static_cast<double>(active));
+      rows.salient = std::llround(
+          request.salientShare *
+          static_cast<double>(step.sequences * (pass.comparesContexts()
+                                                    ? std::ssize(here.in)
+                                                    : own)));
   }
   if (pass.exact == Pass::Exact::Salient)
-    rows.exact =
-        layer == 0 ? step.sequences * step.justCommitted : salientBefore;
+    rows.exact = std::min<int64_t>(
+        all, layer == 0 ? step.sequences * step.justCommitted : before.salient);
   if (pass.exact == Pass::Exact::LeastSimilar && layer > 0) {
-    auto among = std::ssize(step.among);
     auto kept = static_cast<int64_t>(static_cast<__int128>(pass.keep.num) *
                                      among / pass.keep.den);
     rows.exact =
         step.sequences * (own - among + std::min<int64_t>(kept, among));
+    if (!reuseOf(manifest, layer, shape.layers).carries())
+      rows.ending = all - rows.exact;
   }
   return rows;
 }
 
-/// Of one head, for `rows` of the active rows of all sequences.
-Kept Counter::keptBy(size_t index, const SimulatedStep &step, int64_t rows) {
+/// Of one head, for `rows` of the rows `of` some positions in all sequences.
+Kept Counter::keptBy(size_t index, const SimulatedStep &step,
+                     std::span<const int32_t> of, int64_t rows) {
   const auto n = static_cast<int64_t>(step.visible.size());
-  const auto own = static_cast<int64_t>(step.active.size());
+  const auto own = std::ssize(of);
   const Kernel &kernel = manifest.kernels[index];
   if (kernel.terms.empty())
     return {rows * step.keys};
-  const bool all = own == request.run.length && n == own;
-  Counted &last = counted[{index, all}];
-  if (!std::ranges::equal(last.active, step.active) ||
+  Counted &last = counted[{index, of.size()}];
+  if (!std::ranges::equal(last.rows, of) ||
       !std::ranges::equal(last.visible, step.visible))
     last = {{step.visible.begin(), step.visible.end()},
-            {step.active.begin(), step.active.end()},
+            {of.begin(), of.end()},
             keptPairs(kernel, manifest,
                       {.length = request.run.length,
                        .prompt = request.run.prompt,
                        .visible = step.visible,
-                       .rows = step.active})};
+                       .rows = of})};
   Kept kept = last.kept;
   if (kept.even) {
     kept.pairs = kept.pairs / own * rows;
@@ -196,33 +216,42 @@ void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
 
 LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
                              int64_t layer, const LayerRows &rows) {
-  const Reuse &reuse = manifest.reuse;
+  const Reuse &reuse = reuseOf(manifest, layer, shape.layers);
+  const SimulatedLayer &here = step.layer(layer);
   const int64_t active = step.sequences * std::ssize(step.active);
+  const int64_t in = step.sequences * std::ssize(here.in) - rows.ended;
+  const int64_t out = std::max<int64_t>(
+      0, step.sequences * std::ssize(here.out) - rows.ended - rows.ending);
   const Phase &phase = manifest.rules[rule].phases[phaseOf(rule, step.place)];
   const auto kernel = static_cast<size_t>(phase.attention);
   LayerStep result;
-  result.rows = active;
+  result.rows = out;
   result.visible = step.sequences * step.keys;
   result.compares =
-      step.pass->comparesContexts() || (step.pass->comparesValues() && layer);
+      compares(step, layer) || (here.pass->comparesValues() && layer);
   bool propagates = reuse.attention == Reuse::Attention::Propagated &&
                     rows.exact > 0 && rows.exact < active;
   // Of both sequences that a step of guidance has, one may have no such row.
-  if (propagates && step.sequences > 1 && step.pass->comparesContexts())
+  if (propagates && step.sequences > 1 && here.pass->comparesContexts())
     cost.certainty = std::max(cost.certainty, Certainty::AtMost);
   Work &work = result.work;
-  work.queryRows = propagates ? active : rows.exact;
+  work.queryRows = propagates ? in : rows.exact;
   work.keyRows = rows.exact;
-  work.valueRows = step.pass->comparesValues() ? active : rows.exact;
+  work.valueRows =
+      here.pass->comparesValues()
+          ? std::max<int64_t>(0, step.sequences * std::ssize(here.rows) -
+                                     rows.ended)
+          : rows.exact;
   work.projectedRows =
-      reuse.attention == Reuse::Attention::Output ? rows.exact : active;
-  work.ffnRows = !reuse.ffn                      ? active
-                 : step.pass->comparesContexts() ? rows.salient
+      reuse.attention == Reuse::Attention::Output ? rows.exact : out;
+  work.ffnRows = !reuse.ffn                      ? out
+                 : here.pass->comparesContexts() ? rows.salient
                                                  : rows.exact;
   result.attended = work.queryRows;
   result.merged = step.merges ? active : 0;
   if (result.attended > 0) {
-    Kept kept = keptBy(kernel, step, result.attended);
+    Kept kept =
+        keptBy(kernel, step, propagates ? here.in : here.rows, result.attended);
     work.pairs = shape.heads * kept.pairs;
     if (!kept.exact && cost.certainty == Certainty::Exact)
       cost.certainty = Certainty::AtMost;
@@ -248,8 +277,9 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
 
 /// The kind of a step, a new one if there was none like it.
 StepKind &Counter::kindOf(const SimulatedStep &step) {
-  auto pass = passAt(manifest, step.place);
-  std::vector<int64_t> key = {pass ? static_cast<int64_t>(*pass) : -1};
+  const std::vector<size_t> passes = passesAt(manifest, step.place);
+  std::vector<int64_t> key(passes.begin(), passes.end());
+  key.push_back(-1);
   for (size_t rule = 0; rule < manifest.rules.size(); ++rule)
     key.push_back(static_cast<int64_t>(phaseOf(rule, step.place)));
   for (size_t i = 0; i < manifest.selections.size(); ++i)
@@ -261,8 +291,11 @@ StepKind &Counter::kindOf(const SimulatedStep &step) {
   if (!isNew)
     return cost.kinds[found->second];
   std::string what;
-  if (pass)
-    what = "computes " + passText(manifest, manifest.passes[*pass]) + "; ";
+  for (size_t pass : passes)
+    what += (what.empty() ? "computes " : " and ") +
+            passText(manifest, manifest.passes[pass]);
+  if (!passes.empty())
+    what += "; ";
   std::vector<std::string> patterns, refreshed;
   auto note = [](std::vector<std::string> &list, std::string text) {
     if (std::find(list.begin(), list.end(), text) == list.end())
@@ -295,14 +328,18 @@ StepKind &Counter::kindOf(const SimulatedStep &step) {
 }
 
 void Counter::add(const SimulatedStep &step) {
-  const auto active = static_cast<int64_t>(step.active.size());
   const auto n = static_cast<int64_t>(step.visible.size());
   cost.visible = {std::min(cost.visible.first, n),
                   std::max(cost.visible.second, n)};
-  if (auto pass = passAt(manifest, step.place)) {
-    auto &[least, most] = cost.rowsOfPass[*pass];
-    least = std::min(least, active);
-    most = std::max(most, active);
+  const Pass *last = nullptr;
+  for (const SimulatedLayer &layer : step.layers) {
+    if (manifest.passes.empty() || layer.pass == last)
+      continue;
+    last = layer.pass;
+    auto &[least, most] =
+        cost.rowsOfPass[static_cast<size_t>(last - manifest.passes.data())];
+    least = std::min<int64_t>(least, std::ssize(layer.rows));
+    most = std::max<int64_t>(most, std::ssize(layer.rows));
   }
   Cost all;
   Seconds seconds;
@@ -311,24 +348,31 @@ void Counter::add(const SimulatedStep &step) {
     seconds += secondsOfLayer(request.machine, shape, layer) *
                static_cast<double>(times);
   };
-  const bool chosen = step.pass->exact != Pass::Exact::All;
-  if (chosen || request.run.follow) { // layers differ
-    int64_t before = 0;
+  bool differ = step.layers.size() > 1 || !manifest.layeredReuses.empty();
+  bool compared = false;
+  for (const SimulatedLayer &layer : step.layers) {
+    differ |= layer.pass->exact != Pass::Exact::All;
+    compared |= layer.pass->comparesContexts();
+  }
+  LayerRows rows;
+  if (differ || request.run.follow) {
     for (int64_t layer = 0; layer < shape.layers; ++layer) {
-      LayerRows rows = rowsOf(step, layer, before);
-      before = rows.salient;
+      rows = rowsOf(step, layer, rows);
       addLayers(
           layerStep(step, ruleOfLayer[static_cast<size_t>(layer)], layer, rows),
           1);
     }
   } else {
-    const LayerRows rows = rowsOf(step, 1, 0);
+    rows = rowsOf(step, 0, {});
     for (size_t rule = 0; rule < manifest.rules.size(); ++rule)
       if (int64_t layers =
               std::count(ruleOfLayer.begin(), ruleOfLayer.end(), rule))
-        addLayers(layerStep(step, rule, 1, rows), layers);
+        addLayers(layerStep(step, rule, 0, rows), layers);
   }
-  if (step.pass->comparesContexts() && !request.run.follow)
+  // Which rows go on is seen in the run, and so what it commits.
+  if (rows.ended + rows.ending > 0 && !request.run.follow)
+    cost.certainty = Certainty::About;
+  if (compared && !request.run.follow)
     cost.certainty =
         std::max(cost.certainty, request.salientShare < 1 ? Certainty::About
                                                           : Certainty::AtMost);
@@ -395,13 +439,14 @@ void addWholeSteps(const Manifest &manifest, const RunCostRequest &request,
   std::vector<int32_t> all(static_cast<size_t>(request.run.length));
   std::iota(all.begin(), all.end(), 0);
   const Pass everything;
+  const SimulatedLayer layer{&everything, all, 0, all, all};
   int64_t step = 0;
   DriftWatch drift(manifest);
   for (int64_t logitRows : denseLogitRows(request.run)) {
     const StepPlace place = drift.at(
         plannedPlace(++step, request.run.steps, request.run.blockSteps()));
     counter.add({.place = place,
-                 .pass = &everything,
+                 .layers = {&layer, 1},
                  .visible = all,
                  .keys = std::ssize(all),
                  .active = all,

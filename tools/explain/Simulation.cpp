@@ -8,6 +8,7 @@
 #include "tools/explain/Simulation.h"
 
 #include "bundle/program/Program.h"
+#include "bundle/program/ProgramChecks.h"
 #include "runtime/denoise/CommitRule.h"
 #include "runtime/denoise/SequenceRun.h"
 #include "runtime/schedule/SequenceRows.h"
@@ -23,7 +24,7 @@
 
 using namespace heddle;
 using bundle::CommitRule;
-using bundle::Pass;
+using explain::SimulatedLayer;
 
 namespace {
 
@@ -39,8 +40,8 @@ double confidenceAt(uint64_t seed, int64_t step, int64_t position) {
 }
 
 /// The masked positions that the step may commit, ascending; `active`: whether
-/// the row of a position is. Returns of how many tokens the step looks whether
-/// they become masks again.
+/// the row of a position comes out of the last layer. Returns of how many
+/// tokens the step looks whether they become masks again.
 int64_t findCandidates(const rt::SequenceRun &run, const rt::SequenceRows &rows,
                        const rt::ModelConfig &config,
                        std::span<const uint8_t> active,
@@ -60,7 +61,7 @@ int64_t findCandidates(const rt::SequenceRun &run, const rt::SequenceRows &rows,
     const bool masked = run.isCandidate(position);
     if (!(masked || run.isRevocable(position)) || !rows.inCommitSet(position) ||
         !(isActive(config.predictingRow(position)) ||
-          (rows.pass().alone && isActive(position))))
+          (rows.alone() && isActive(position))))
       continue;
     if (masked)
       out.push_back(position);
@@ -78,6 +79,60 @@ similarityBefore(const explain::SimulationRequest &request, int64_t step) {
   if (request.follow)
     return request.follow->similarity[static_cast<size_t>(step - 1)];
   return request.drifts ? std::optional<double>(-1) : std::nullopt;
+}
+
+/// The layers of a step, and the positions that its passes' rows have.
+class LayersOfStep {
+public:
+  void set(const rt::SequenceRows &rows, std::span<const int32_t> active,
+           int64_t layers);
+
+  std::span<const SimulatedLayer> all() const { return own; }
+  /// Those that not all layers compute, or of which the run decides.
+  const std::vector<int32_t> &partly() const { return unsure; }
+  /// Of the active rows those that come out of the last layer.
+  std::span<const int32_t> last() const { return own.back().out; }
+
+private:
+  std::vector<std::vector<int32_t>> positions; ///< of the step's passes
+  std::vector<SimulatedLayer> own;
+  std::vector<int32_t> unsure;
+};
+
+void LayersOfStep::set(const rt::SequenceRows &rows,
+                       std::span<const int32_t> active, int64_t layers) {
+  const std::vector<rt::SequenceRows::Part> &parts = rows.partsOfStep();
+  positions.assign(parts.size(), {});
+  std::vector<uint8_t> isUnsure(active.size(), 0);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const rt::SequenceRows::Part &part = parts[i];
+    const bool compares = part.pass->comparesContexts();
+    size_t next = 0;
+    for (size_t row = 0; row < active.size(); ++row) {
+      const bool has =
+          part.rows.all || (next < part.rows.rows.size() &&
+                            part.rows.rows[next] == static_cast<int32_t>(row));
+      next += has;
+      if (has)
+        positions[i].push_back(active[row]);
+      isUnsure[row] |= !has || compares;
+    }
+    for (int32_t row : part.among)
+      isUnsure[static_cast<size_t>(row)] = 1;
+  }
+  unsure.clear();
+  for (size_t row = 0; row < active.size(); ++row)
+    if (isUnsure[row])
+      unsure.push_back(active[row]);
+  own.clear();
+  std::span<const int32_t> in = active;
+  for (int64_t layer = 0; layer < (parts.size() > 1 ? layers : 1); ++layer) {
+    const size_t part = rows.partIndex(layer);
+    std::span<const int32_t> out = rows.carriesOn(layer) ? in : positions[part];
+    own.push_back({parts[part].pass, positions[part],
+                   std::ssize(parts[part].among), in, out});
+    in = out;
+  }
 }
 
 /// How many candidates a step commits where the run's confidences decide: of
@@ -193,11 +248,14 @@ explain::simulate(const bundle::Manifest &manifest,
   const std::vector<int32_t> prompt(static_cast<size_t>(request.prompt), 0);
   rt::SequenceRun run(prompt, options, config, manifest.commit,
                       manifest.datedCommits);
-  rt::SequenceRows rows(manifest, request.shifted);
+  if (auto problem = bundle::checkLayers(manifest, request.layers))
+    return Error("the schedule " + problem->what);
+  rt::SequenceRows rows(manifest, request.shifted, request.layers);
   bundle::DriftWatch drift(manifest);
   rows.beginRun({request.length, request.prompt});
 
-  std::vector<int32_t> active, among, candidates, commits, revoked;
+  std::vector<int32_t> active, candidates, commits, revoked;
+  LayersOfStep layers;
   std::vector<uint8_t> isActive;
   std::vector<double> confidence;
   const int64_t last =
@@ -222,11 +280,11 @@ explain::simulate(const bundle::Manifest &manifest,
                                             std::to_string(run.place().step));
     active.clear();
     isActive.assign(static_cast<size_t>(request.length), 0);
-    among.clear();
-    for (int32_t place : rows.activePlaces()) {
+    for (int32_t place : rows.activePlaces())
       active.push_back(rows.positions()[static_cast<size_t>(place)]);
-      isActive[static_cast<size_t>(active.back())] = 1;
-    }
+    layers.set(rows, active, request.layers);
+    for (int32_t position : layers.last())
+      isActive[static_cast<size_t>(position)] = 1;
     int64_t sequences = 1;
     if (request.follow) {
       const int64_t all =
@@ -242,9 +300,6 @@ explain::simulate(const bundle::Manifest &manifest,
                      ": it is of a run with other lengths or another "
                      "schedule");
     }
-    if (rows.pass().exact == Pass::Exact::LeastSimilar)
-      for (int32_t row : rows.amongRows())
-        among.push_back(active[static_cast<size_t>(row)]);
     const int64_t again =
         findCandidates(run, rows, config, isActive, candidates);
     if (!run.stepRule().byQuota() || run.quota() > 0)
@@ -307,14 +362,14 @@ explain::simulate(const bundle::Manifest &manifest,
     const bool keeps =
         manifest.reuse.attention == bundle::Reuse::Attention::Outside;
     observer({.place = rows.place(),
-              .pass = &rows.pass(),
+              .layers = layers.all(),
               .sequences = sequences,
               .justCommitted = std::ssize(rows.justCommitted()),
               .visible = rows.positions(),
               .keys = keeps && !inside.fresh ? keysInside : rows.n(),
               .merges = keeps && keysInside < rows.n(),
               .active = active,
-              .among = rows.pass().comparesContexts() ? active : among,
+              .among = layers.partly(),
               .masked = run.masked(),
               .logitRows = std::ssize(candidates) + again,
               .commits = commits,

@@ -62,6 +62,7 @@ struct SimulationRequest {
   /// made-up confidences say, none of which revoke.
   double tokensPerStep = 0;
   bool shifted = false; ///< the model predicts position i in row i - 1
+  int64_t layers = 1;   ///< of the model
   /// Quotas go by times from 1 to `eps` over the whole response, as Dream's.
   std::optional<double> eps{};
   /// Which positions a step of `eps` takes is drawn, each with the same chance
@@ -83,10 +84,19 @@ struct SimulationRequest {
   int64_t blockSteps() const { return std::max<int64_t>(1, steps / blocks()); }
 };
 
+/// What a layer of a step computes, as positions, ascending.
+struct SimulatedLayer {
+  const bundle::Pass *pass = nullptr;
+  std::span<const int32_t> rows{}; ///< the pass's rows
+  int64_t among = 0; ///< LeastSimilar: of these the rows to choose from
+  std::span<const int32_t> in{}, out{}; ///< rows that come in, and go on
+};
+
 /// A step of the simulation; spans live until the observer returns.
 struct SimulatedStep {
   bundle::StepPlace place{};
-  const bundle::Pass *pass = nullptr; ///< what the step computes exactly
+  /// One for each layer, or one that all are like.
+  std::span<const SimulatedLayer> layers{};
   int64_t sequences = 1; ///< that have these rows: 2 in `follow` of a run with
                          ///< classifier-free guidance
   int64_t justCommitted = 0; ///< active rows that changed the step before
@@ -96,12 +106,17 @@ struct SimulatedStep {
   bool merges = false; ///< attention over some is kept, or read
   std::span<const int32_t> active{};  ///< positions whose rows the step takes
                                       ///< through the layers, ascending
-  std::span<const int32_t> among{};   ///< of these, those of which the run
-                                      ///< decides how many a layer computes
+  std::span<const int32_t> among{};   ///< of these, those that not all layers
+                                      ///< compute, or of which the run decides
+                                      ///< how many a layer does
   std::span<const uint8_t> masked{};  ///< [length], before the step
   int64_t logitRows = 0;              ///< rows through the LM head
   std::span<const int32_t> commits{}; ///< positions, ascending
   std::span<const int32_t> revoked{}; ///< positions: masks again (in `follow`)
+
+  const SimulatedLayer &layer(int64_t index) const {
+    return layers[layers.size() == 1 ? 0 : static_cast<size_t>(index)];
+  }
 };
 
 /// Positions times steps that a simulation takes at most: some seconds.

@@ -156,9 +156,8 @@ std::string rowsText(const Explanation &explanation) {
   if (explanation.cacheBytesPerLayer)
     text += "  kept of rows: at most " +
             bytesText(explanation.cacheBytesPerLayer) + " a layer, " +
-            bytesText(static_cast<int64_t>(std::min(
-                4.6e18, static_cast<double>(explanation.cacheBytesPerLayer) *
-                            static_cast<double>(request.shape.layers)))) +
+            bytesText(static_cast<int64_t>(
+                std::min(4.6e18, explanation.cacheBytes))) +
             " in " + counted(request.shape.layers, "layer") + "\n";
   for (const DatedCommit &dated : manifest.datedCommits) {
     text += "  on";

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Callable, Optional
 
-from . import cached, commit, composed, dllm_cache, drift, dyllm, pairs
+from . import cached, commit, composed, dllm_cache, drift, dyllm, layered, pairs
 from .run import generate
 
 LLADA, DREAM = ("llada",), ("dream",)
@@ -254,6 +254,8 @@ def spans(name, some):
                     f"recompute {some} in %response", "attend dense")
 
 
+SOME = "least_similar(keep = 1/4, among = %response)"
+
 CACHES = [
     Method("dkv-decode", with_own_rule(lambda: cached.DkvDecode(8)),
            schedule("dkv_decode", "%begin = cadence first(2) in block",
@@ -291,6 +293,15 @@ CACHES = [
     Method("dkv-greedy.code", greedy(True), greedy_schedule("dkv_greedy_code", "nearest"), LLADA),
     Method("dllm-cache", with_own_rule(lambda: dllm_cache.DllmCache(8, 3, "1/4")),
            spans("dllm_cache", "least_similar(keep = 1/4, among = %response)")),
+    Method("dllm-cache-dream.code",
+           with_own_rule(lambda: dllm_cache.DllmCache(8, 3, "1/4", frozen_before=True)),
+           schedule("dllm_cache_dream_code", "%prompt = cadence every(8)", "%often = cadence every(3)",
+                    "%response = positions response", "reuse kv(before_rope), output, ffn",
+                    "recompute all on %prompt and %often", f"recompute {SOME} in all on %prompt",
+                    "recompute %response on %often in layers(0)",
+                    "recompute %response alone on %often",
+                    f"recompute {SOME} in %response in layers(0)",
+                    f"recompute {SOME} in %response alone", "attend dense"), DREAM),
     Method("dllm-cache-no-ratio", with_own_rule(lambda: dllm_cache.DllmCache(8, 3, "1/1000")),
            spans("dllm_cache_no_ratio", "least_similar(keep = 1/1000, among = %response)")),
     Method("dllm-cache-no-ratio.code", with_own_rule(lambda: dllm_cache.DllmCache(8, 3, 0)),
@@ -470,5 +481,35 @@ COMPOSED = [
                     "attend pairs(%cols)")),
 ]
 
-ALL = PAIRS + FAST + CACHES + DYLLM + WINDOWS + COMPOSED
+# Of the block what is masked, and what the last pass committed.
+LIVE = ("%block = positions block", "%masked = positions undecoded",
+        "%new = positions committed(last = 1)", "%both = union %masked, %new",
+        "%live = intersect %block, %both")
+
+
+def by_layer(name, make, *statements):
+    return in_blocks(name, by_threshold(make),
+                     schedule(name.replace("-", "_"), BLOCK, *LIVE, "recompute all on %start",
+                              *statements, "attend dense", "commit above(0.9)"))
+
+
+LAYERED = [
+    by_layer("early-layers", lambda: layered.early(2, None), "reuse kv",
+             "recompute %block in layers(0 to 1)", "recompute %live"),
+    by_layer("early-layers-similar", lambda: layered.early(1, ("similar", "1/2", ()), "output"),
+             "reuse kv in layers(0)", "reuse kv, output, ffn", "recompute %block in layers(0)",
+             "recompute least_similar(keep = 1/2, among = %block) in %block"),
+    by_layer("early-layers-salient", lambda: layered.early(2, ("salient", 0.99), "context"),
+             "reuse kv, context, ffn", "recompute %block in layers(0 to 1)",
+             "recompute salient(below = 0.99) in %block"),
+    by_layer("early-layers-ending", lambda: layered.skipping((1, 2), "1/2"), "reuse kv",
+             "%first = positions undecoded(first = 1)", "%kept = union %first, %new",
+             "%others = except %block, %kept",
+             "recompute least_similar(keep = 1/2, among = %others) in %block in layers(1 to 2)",
+             "recompute %block"),
+    by_layer("outer-layers", lambda: layered.outer("output"), "reuse kv, output, ffn",
+             "recompute %block in layers(0, -1)", "recompute %live"),
+]
+
+ALL = PAIRS + FAST + CACHES + DYLLM + WINDOWS + COMPOSED + LAYERED
 BY_NAME = {method.name: method for method in ALL}

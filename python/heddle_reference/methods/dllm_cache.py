@@ -23,11 +23,13 @@ class DllmCache(Method):
     similar, and rounding would choose. (The released code refreshes the prompt in
     layer 0 as well; nothing reads what that gives until the prompt is refreshed.)
     A shifted model computes the prompt's last row with the response, since it
-    predicts the response's first position."""
+    predicts the response's first position. frozen_before, as in the code for Dream:
+    between refreshes of the prompt in layer 0 alone, in the others its outputs are
+    the cached ones."""
 
-    def __init__(self, prompt_period, response_period, ratio):
+    def __init__(self, prompt_period, response_period, ratio, frozen_before=False):
         self.prompt_period, self.response_period = prompt_period, response_period
-        self.ratio = Fraction(ratio)
+        self.ratio, self.frozen_before = Fraction(ratio), frozen_before
 
     def begin(self, run):
         m = run.pieces
@@ -54,7 +56,8 @@ class DllmCache(Method):
             refresh_prompt = (run.step - 1) % self.prompt_period == 0
             refresh_response = layer == 0 or (run.step - 1) % self.response_period == 0
             h = m.attention_norm(layer, x)
-            rows = valued = prompt if refresh_prompt else before
+            frozen = self.frozen_before and layer > 0
+            rows = valued = prompt if refresh_prompt else [] if frozen else before
             self.margin = None
             if refresh_response:
                 rows, valued = rows + response, valued + response

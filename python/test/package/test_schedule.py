@@ -91,6 +91,21 @@ class TextTest(unittest.TestCase):
         self.assertEqual(str(heddle.parse(str(made))), str(made))
         self.assertEqual(rest, undecoded(first=6) - undecoded(first=5))
 
+    def test_rows_and_what_is_kept_of_some_layers(self):
+        made = schedule("mine", reuse("kv", layers=(0, 3)) + reuse("kv", "output", "ffn", layers=[4, (-2, -1)]) +
+                        reuse("kv") + recompute(all_positions, on=first(1).in_block()) +
+                        recompute(block, alone=True, on=every(2), layers=[(0, 3), -1]) +
+                        recompute(block & undecoded(), alone=True) + attend())
+        for line in ("reuse kv in layers(0 to 3)\n", "reuse kv, output, ffn in layers(4, -2 to -1)\n",
+                     "reuse kv\n", " in layers(0 to 3, -1)\n"):
+            self.assertIn(line, str(made))
+        self.assertEqual(str(heddle.parse(str(made))), str(made))
+        for make in (lambda: reuse("kv", layers=[]), lambda: recompute(block, layers=[])):
+            with self.assertRaisesRegex(ValueError, "names no layer"):
+                make()
+        with self.assertRaisesRegex(TypeError, "a layer or a list of these, found 'all'"):
+            recompute(block, layers="all")
+
     def test_every_cadence_and_set_of_positions_has_an_expression(self):
         grammar = (ROOT / "docs/Spec/Grammar.md").read_text()
         made = {"cadence": {
@@ -177,6 +192,9 @@ class TextTest(unittest.TestCase):
                 attend(layers=(0, 1)) + attend(window(256), layers=(-1, -1)),
                 "columns-across-layers": attend(
                     columns("20 percent", 128, on=uniform(0.3, 16), layers=[0, 8, (16, 16), 24])),
+                "es-dllm": reuse("kv") + recompute(all_positions, on=start) + recompute(
+                    heddle.least_similar(block, "1/2", block - (undecoded(first=1) | committed(last=1))), layers=[4, 8]) +
+                recompute(block) + attend(),
                 "columns-fewer-later": attend(
                     columns(0.1, 128), earlier=[(columns(0.5, 128), at(Fraction(1, 3)))],
                     refresh=uniform(0.5, 8)),

@@ -18,7 +18,7 @@ TEST(RowStore, HasTheDocumentedLayout) {
   EXPECT_EQ(RowStore::bytesFor(2, {3, 2}, 24), 256);
   std::shared_ptr<std::byte> memory(new std::byte[256],
                                     std::default_delete<std::byte[]>());
-  RowStore store({3, 2}, 24, memory);
+  RowStore store({3, 2}, 24, memory, {true, true});
   EXPECT_FALSE(store.empty());
   EXPECT_EQ(store.rowBytes(), 24);
   std::byte *base = memory.get();
@@ -28,6 +28,18 @@ TEST(RowStore, HasTheDocumentedLayout) {
   EXPECT_EQ(store.index(1, 1), 4);
   EXPECT_EQ(store.layer(1) - base, 128);
   EXPECT_EQ(store.row(1, 1, 1) - base, 224);
+}
+
+TEST(RowStore, HasMemoryForTheLayersThatKeepRows) {
+  std::shared_ptr<std::byte> memory(new std::byte[256],
+                                    std::default_delete<std::byte[]>());
+  RowStore store({3, 2}, 24, memory, {false, true, false, true});
+  EXPECT_FALSE(store.keeps(0));
+  EXPECT_TRUE(store.keeps(1));
+  EXPECT_FALSE(store.keeps(2));
+  EXPECT_EQ(store.layer(1), memory.get());
+  EXPECT_EQ(store.layer(3) - memory.get(), 128);
+  EXPECT_EQ(store.row(3, 1, 1) - memory.get(), 224);
 }
 
 TEST(RowStore, KeepsNothingUnlessAsked) {

@@ -236,6 +236,67 @@ TEST_F(RunTest, HostDrivenLeastSimilarRows) {
   compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 10));
 }
 
+/// The response in layers 0 and 1, in later ones what is masked of it: the
+/// others end, or go on with what is kept of them and come again in the last
+/// layer.
+TEST_F(RunTest, HostDrivenRowsOfSomeLayers) {
+  makeModel({.layers = 4, .mlpHidden = 40, .vocab = 61});
+  using Kind = bundle::Positions::Kind;
+  using Attention = bundle::Reuse::Attention;
+  bundle::Manifest manifest = denseManifest();
+  manifest.positions = {positions(Kind::Response), positions(Kind::Undecoded),
+                        positions(Kind::Intersect)};
+  manifest.positions[2].of = {0, 1};
+  bundle::Pass outer, some;
+  outer.rows = 0;
+  outer.layers = {{0, 1}};
+  some.rows = 2;
+  manifest.passes = {passOn(cadence(bundle::Cadence::Kind::Every, 5)), outer,
+                     some};
+  manifest.reuse.kv = true;
+  compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 10));
+  manifest.passes[1].layers.push_back({-1, -1});
+  for (Attention attention :
+       {Attention::Output, Attention::Context, Attention::Propagated}) {
+    manifest.reuse = {true, attention, true};
+    compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 10));
+  }
+  // Memory for the layer between alone.
+  manifest.layeredReuses = {{{{0, 1}, {-1, -1}}, {.kv = true}}};
+  compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 10));
+}
+
+/// In layers 1 and 2 those rows end whose V changed least.
+TEST_F(RunTest, HostDrivenRowsThatEndByChoice) {
+  using Kind = bundle::Positions::Kind;
+  bundle::Manifest manifest = denseManifest();
+  manifest.positions = {positions(Kind::Response),
+                        positions(Kind::Undecoded, 1), positions(Kind::Except)};
+  manifest.positions[2].of = {0, 1};
+  bundle::Pass some, rest;
+  some.rows = rest.rows = 0;
+  some.exact = bundle::Pass::Exact::LeastSimilar;
+  some.keep = {1, 2};
+  some.among = 2;
+  some.layers = {{1, 2}};
+  manifest.passes = {passOn(cadence(bundle::Cadence::Kind::Every, 5)), some,
+                     rest};
+  manifest.reuse.kv = true;
+  makeModel({.layers = 4, .mlpHidden = 40, .vocab = 61});
+  compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 10));
+  GenerateOptions guided = lengthsOf(16, 8, 8);
+  guided.sampling.cfgScale = 1.5;
+  compareHostDriven(manifest, promptsOf({7, 20}), guided);
+  makeModel({.layers = 4,
+             .hidden = 256,
+             .queryHeads = 4,
+             .kvHeads = 2,
+             .mlpHidden = 40,
+             .vocab = 61,
+             .dream = true});
+  compareHostDriven(manifest, promptsOf({5, 20}), lengthsOf(16, 16, 8));
+}
+
 // A block's first step keeps attention over the keys outside of the block, or
 // of what is masked in it; at the others the block's rows attend to those
 // inside.

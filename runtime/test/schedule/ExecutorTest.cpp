@@ -240,6 +240,31 @@ TEST(Executor, PicksTheFirstPhaseThatHolds) {
   }
 }
 
+TEST(Executor, HasMemoryForTheLayersThatReuse) {
+  bundle::Manifest manifest = test::handManifest();
+  manifest.reuse = {true, bundle::Reuse::Attention::Output, true};
+  bundle::Pass whole;
+  whole.when = {
+      {When::Kind::On, Cadence{.kind = Cadence::Kind::Every, .period = 4}}};
+  manifest.passes = {whole, bundle::Pass()};
+  ModelConfig config = model(5);
+  config.hidden = 64;
+  auto bytes = [&] {
+    auto executor = make(manifest, config);
+    return executor ? executor->runBytes({{32, 5}}) : 0;
+  };
+  const int64_t all = bytes();
+  manifest.layeredReuses = {{{{0, 1}, {-1, -1}}, {.kv = true}}};
+  // Attention's and the FFN's outputs of 32 rows in each of three layers.
+  EXPECT_EQ(all - bytes(), 3 * 2 * 32 * config.hidden * 4);
+  // A model that has not so many layers.
+  manifest.passes[1].layers = {{4, 5}};
+  manifest.passes.emplace_back();
+  EXPECT_TRUE(contains(createError(manifest, config, DType::F32),
+                       "recompute all names layers(4 to 5), the model has "
+                       "layers 0 to 4"));
+}
+
 namespace {
 /// columnsOn() of which only some layers refresh.
 bundle::Manifest columnsIn(const std::vector<int64_t> &layers,

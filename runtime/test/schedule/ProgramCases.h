@@ -8,6 +8,7 @@
 #ifndef HEDDLE_RUNTIME_TEST_SCHEDULE_PROGRAMCASES_H
 #define HEDDLE_RUNTIME_TEST_SCHEDULE_PROGRAMCASES_H
 
+#include "bundle/program/Program.h"
 #include "runtime/reference/ReferenceExecutor.h"
 #include "runtime/schedule/Executor.h"
 #include "runtime/test/schedule/HandBundle.h"
@@ -144,7 +145,10 @@ inline void expectTruth(
   executor->setTracing(true);
   Status begun = executor->beginRun({shape}, steps, steps);
   ASSERT_TRUE(static_cast<bool>(begun)) << begun.error().text();
-  ToyTruth truth(model, manifest.reuse);
+  std::vector<Reuse> reuses;
+  for (int64_t layer = 0; layer < model.config.layers; ++layer)
+    reuses.push_back(bundle::reuseOf(manifest, layer, model.config.layers));
+  ToyTruth truth(model, reuses);
   Decoding decoding(shape, 11);
   for (int64_t step = 1; step <= steps; ++step) {
     SCOPED_TRACE("step " + std::to_string(step));
@@ -157,11 +161,14 @@ inline void expectTruth(
     ASSERT_TRUE(found) << found.error().text();
     auto expected = truth.execute(what, decoding.tokens);
     const int64_t hidden = model.config.hidden;
-    for (int64_t row = 0; row < (*batch)->rows(); ++row)
-      for (int64_t e = 0; e < hidden; ++e)
-        ASSERT_NEAR((*found)[row * hidden + e],
-                    expected[(*batch)->positions[row]][e], 2e-4)
-            << "position " << (*batch)->positions[row] << " element " << e;
+    for (int64_t row = 0; row < (*batch)->rows(); ++row) {
+      const int32_t position = (*batch)->positions[row];
+      const bool predicts = expected.count(position) > 0;
+      ASSERT_EQ(executor->predicts(0, row), predicts) << position;
+      for (int64_t e = 0; e < hidden && predicts; ++e)
+        ASSERT_NEAR((*found)[row * hidden + e], expected[position][e], 2e-4)
+            << "position " << position << " element " << e;
+    }
     int64_t exactRows = 0;
     if (what.active.empty())
       continue;
@@ -169,12 +176,13 @@ inline void expectTruth(
     for (const LayerTrace &layer : executor->trace()) {
       const ToyTruth::Rows &rows = truth.rows[layer.layer];
       EXPECT_EQ(setOf(layer.keyRows), rows.exact) << "layer " << layer.layer;
-      if (manifest.reuse.ffn)
-        EXPECT_EQ(setOf(layer.ffnRows),
-                  what.exact == Pass::Exact::Salient ||
-                          what.exact == Pass::Exact::SalientFfn
-                      ? rows.salient
-                      : rows.exact)
+      const Pass::Exact exact =
+          what.layers.empty() ? what.exact : what.layers[layer.layer].exact;
+      if (reuses[layer.layer].ffn)
+        EXPECT_EQ(setOf(layer.ffnRows), exact == Pass::Exact::Salient ||
+                                                exact == Pass::Exact::SalientFfn
+                                            ? rows.salient
+                                            : rows.exact)
             << "layer " << layer.layer;
       exactRows += static_cast<int64_t>(rows.exact.size());
     }

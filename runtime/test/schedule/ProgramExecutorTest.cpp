@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "bundle/program/Program.h"
 #include "runtime/test/schedule/ProgramCases.h"
 
 #include <algorithm>
@@ -310,6 +311,82 @@ TEST(ProgramExecutor, RecomputesTheRowsWhoseValuesChangedMost) {
 // Nor V of any: the prompt's rows read the response's old ones.
 TEST(ProgramExecutor, RecomputesNoRowsWithoutAShare) {
   executeLeastSimilar({0, 1});
+}
+
+/// Every fifth step all rows; else in `layers` of five those of the response,
+/// in the others what is masked or new of it, or what `between` chooses.
+static void executeByLayer(Reuse reuse, Reuse outer, Pass between,
+                           std::vector<bundle::LayerRange> layers) {
+  bundle::Manifest manifest = denseManifest();
+  manifest.reuse = reuse;
+  if (!(outer == reuse))
+    manifest.layeredReuses = {{layers, outer}};
+  manifest.positions = {
+      set(Positions::Kind::Response),     set(Positions::Kind::Undecoded),
+      set(Positions::Kind::Committed, 1), set(Positions::Kind::Union),
+      set(Positions::Kind::Intersect),    set(Positions::Kind::Undecoded, 1),
+      set(Positions::Kind::Except)};
+  manifest.positions[3].of = {1, 2};
+  manifest.positions[4].of = {0, 3};
+  manifest.positions[6].of = {0, 5};
+  manifest.passes = {passOn(every(5)), Pass(), between};
+  manifest.passes[1].rows = 0;
+  manifest.passes[1].layers = layers;
+  ToyModel model(5, 4, 2, 9);
+  expectTruth(
+      manifest, model, {18, 5}, 13,
+      [&](int64_t step, const Decoding &decoding) {
+        ToyTruth::Step what;
+        what.visible = range(0, 18);
+        what.active = range(step % 5 == 1 ? 0 : 5, 18);
+        if (step % 5 == 1)
+          return what;
+        what.committed = decoding.committedAt(step - 1);
+        what.among = range(5, 18);
+        ToyTruth::Set live = firstMasked(decoding, 18);
+        if (between.among == 6)
+          what.among.erase(*live.begin());
+        live.merge(ToyTruth::Set(what.committed));
+        for (int64_t l = 0; l < 5; ++l)
+          what.layers.push_back(
+              bundle::hasLayer(layers, l, 5)
+                  ? ToyTruth::Step::Layer{range(5, 18)}
+                  : ToyTruth::Step::Layer{
+                        between.rows == 0 ? range(5, 18) : live, between.exact,
+                        double(between.below.num) / double(between.below.den),
+                        double(between.keep.num) / double(between.keep.den)});
+        return what;
+      });
+}
+
+TEST(ProgramExecutor, RowsDifferFromLayerToLayer) {
+  const Reuse kv{.kv = true}, output{true, Reuse::Attention::Output, true},
+      context{true, Reuse::Attention::Context, true},
+      propagated{true, Reuse::Attention::Propagated, true};
+  Pass live, salient, least;
+  live.rows = 4;
+  salient.rows = least.rows = 0;
+  salient.exact = Pass::Exact::Salient;
+  salient.below = {9999, 10000};
+  least.exact = Pass::Exact::LeastSimilar;
+  least.keep = {1, 3};
+  least.among = 0;
+  const std::vector<bundle::LayerRange> early = {{0, 1}},
+                                        outer = {{0, 1}, {-1, -1}};
+  // Rows end; and go on where they are kept, so that a later layer has them.
+  executeByLayer(kv, kv, live, early);
+  executeByLayer(output, output, live, outer);
+  executeByLayer(context, context, live, outer);
+  executeByLayer(propagated, propagated, live, outer);
+  executeByLayer(output, kv, live, outer);
+  executeByLayer(kv, propagated, live, early);
+  // Chosen in later layers alone, by what the layer before found or by V.
+  executeByLayer(context, context, salient, early);
+  executeByLayer(propagated, context, salient, outer);
+  executeByLayer(output, kv, least, early);
+  // What is not chosen ends, in layer 2 and again in layer 3.
+  least.among = 6;
+  executeByLayer(kv, kv, least, outer);
 }
 
 TEST(ProgramExecutor, AddsTheRowBeforeInShiftedModels) {

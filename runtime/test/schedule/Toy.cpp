@@ -203,38 +203,60 @@ ToyTruth::execute(const Step &step, const std::vector<int32_t> &tokens) {
     for (int64_t e = 0; e < model.config.hidden; ++e)
       x[i].push_back(model.embed(tokens[i], i, e));
   rows.assign(model.layers.size(), {});
-  Set exact = step.active;
-  const bool compares = step.exact == Pass::Exact::Salient ||
-                        step.exact == Pass::Exact::SalientFfn;
-  if (step.exact == Pass::Exact::Salient) {
-    exact.clear();
-    for (int32_t i : step.active)
-      if (step.committed.count(i))
-        exact.insert(i);
-  }
+  using Exact = Pass::Exact;
+  auto partOf = [&](size_t l) {
+    return step.layers.empty()
+               ? Step::Layer{step.active, step.exact, step.below, step.keep}
+               : step.layers[l];
+  };
+  auto comparesIn = [](const Step::Layer &part) {
+    return part.exact == Exact::Salient || part.exact == Exact::SalientFfn;
+  };
+  auto both = [](const Set &a, const Set &b) {
+    Set result;
+    for (int32_t i : a)
+      if (b.count(i))
+        result.insert(i);
+    return result;
+  };
+  Set alive = step.active, salient = step.committed;
   for (size_t l = 0; l < model.layers.size(); ++l) {
     const ToyModel::Layer &layer = model.layers[l];
+    const Reuse &reuse = reuses[l];
+    Step::Layer part = partOf(l);
+    part.rows = both(part.rows, alive);
+    const bool keepsContext = reuse.attention == Reuse::Attention::Context ||
+                              reuse.attention == Reuse::Attention::Propagated;
+    // Contexts are compared for the layer's own sake or for the next one's.
+    bool compares = comparesIn(part);
+    double below = part.below;
+    if (!compares && keepsContext && l + 1 < model.layers.size() &&
+        partOf(l + 1).exact == Exact::Salient) {
+      compares = true;
+      below = partOf(l + 1).below;
+    }
     Cache &cache = caches[l];
-    if (step.exact == Pass::Exact::LeastSimilar)
-      exact = step.active; // in layer 0 V depends on the token alone
-    if (step.exact == Pass::Exact::LeastSimilar && l > 0) {
+    Set exact = part.rows;
+    if (part.exact == Exact::Salient)
+      exact = both(salient, part.rows);
+    // In layer 0 V depends on the token alone.
+    if (part.exact == Exact::LeastSimilar && l > 0) {
       std::vector<std::pair<double, int32_t>> similar;
-      exact = step.active;
-      for (int32_t i : step.active)
+      for (int32_t i : part.rows)
         if (step.among.count(i)) {
           similar.push_back(
               {cosineOf(times(x[i], layer.value), cache.value.at(i)), i});
           exact.erase(i);
         }
       std::sort(similar.begin(), similar.end());
-      similar.resize(static_cast<size_t>(step.keep * similar.size()));
+      similar.resize(static_cast<size_t>(part.keep * similar.size()));
       for (auto &[cosine, i] : similar)
         exact.insert(i);
     }
     std::map<int32_t, Row> change;
-    for (int32_t i : step.active) {
+    for (int32_t i : part.rows) {
       bool valued = exact.count(i) > 0 ||
-                    (step.exact == Pass::Exact::LeastSimilar && step.keep > 0);
+                    (part.exact == Exact::LeastSimilar && part.keep > 0);
       Row value = times(x[i], layer.value);
       if (exact.count(i)) {
         Row before = cache.value[i];
@@ -246,9 +268,9 @@ ToyTruth::execute(const Step &step, const std::vector<int32_t> &tokens) {
       if (valued)
         cache.value[i] = value;
     }
-    Set salient;
+    salient.clear();
     std::map<int32_t, Row> context;
-    for (int32_t i : step.active) {
+    for (int32_t i : alive) {
       Row query = times(x[i], layer.query);
       if (reuse.attention == Reuse::Attention::Outside) {
         if (step.fresh) {
@@ -272,12 +294,16 @@ ToyTruth::execute(const Step &step, const std::vector<int32_t> &tokens) {
             context[i][e] += more[e];
         }
       }
-      if (compares && cosineOf(context[i], cache.context[i]) < step.below)
+      if (compares && cosineOf(context[i], cache.context[i]) < below)
         salient.insert(i);
-    }
-    Set computesFfn = compares ? salient : exact;
-    for (int32_t i : step.active) {
       cache.context[i] = context[i];
+    }
+    // What a layer leaves out ends there, if it does not keep what it was.
+    if (!step.layers.empty() &&
+        (reuse.attention == Reuse::Attention::None || !reuse.ffn))
+      alive = part.exact == Exact::LeastSimilar ? exact : part.rows;
+    Set computesFfn = comparesIn(part) ? salient : exact;
+    for (int32_t i : alive) {
       if (exact.count(i) || reuse.attention != Reuse::Attention::Output)
         cache.output[i] = times(context[i], layer.output);
       for (size_t e = 0; e < x[i].size(); ++e)
@@ -291,8 +317,9 @@ ToyTruth::execute(const Step &step, const std::vector<int32_t> &tokens) {
         x[i][e] += cache.ffn[i][e];
     }
     rows[l] = {exact, salient};
-    if (step.exact == Pass::Exact::Salient)
-      exact = salient;
   }
-  return x;
+  std::map<int32_t, Row> result;
+  for (int32_t i : alive)
+    result[i] = x[i];
+  return result;
 }

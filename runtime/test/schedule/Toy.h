@@ -50,7 +50,10 @@ public:
 class ToyTruth {
 public:
   ToyTruth(const ToyModel &model, bundle::Reuse reuse)
-      : model(model), reuse(reuse), caches(model.layers.size()) {}
+      : ToyTruth(model, std::vector(model.layers.size(), reuse)) {}
+  /// `reuses` [layers].
+  ToyTruth(const ToyModel &model, std::vector<bundle::Reuse> reuses)
+      : model(model), reuses(std::move(reuses)), caches(model.layers.size()) {}
 
   using Row = std::vector<double>;
   using Set = std::set<int32_t>;
@@ -65,9 +68,19 @@ public:
     double keep = 0;
     Set inside;         ///< Reuse::Attention::Outside: of `visible`
     bool fresh = false; ///< attention over the others is kept
+    /// [layers]: what a layer computes, of whose rows not all may be active; if
+    /// empty, all layers compute what is said above.
+    struct Layer {
+      Set rows;
+      bundle::Pass::Exact exact = bundle::Pass::Exact::All;
+      double below = 0;
+      double keep = 0;
+    };
+    std::vector<Layer> layers;
   };
 
-  /// The hidden states of the active positions. Also fills in `layers`.
+  /// The hidden states of the positions that come out of the last layer. Also
+  /// fills in `rows`.
   std::map<int32_t, Row> execute(const Step &step,
                                  const std::vector<int32_t> &tokens);
 
@@ -91,7 +104,7 @@ private:
              const std::map<int32_t, Row> &values) const;
 
   const ToyModel &model;
-  bundle::Reuse reuse;
+  std::vector<bundle::Reuse> reuses;
   std::vector<Cache> caches;
 };
 

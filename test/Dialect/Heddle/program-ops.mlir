@@ -224,3 +224,28 @@ heddle.plan @plan {
     }
   }
 }
+
+// Layers of their own.
+
+// CHECK-LABEL: heddle.schedule @by_layer
+heddle.schedule @by_layer(early = 3) {
+  %start = cadence first(1) in block
+  %block = positions block
+  %masked = positions undecoded
+  // CHECK: %[[LIVE:.*]] = intersect
+  %live = intersect %block, %masked
+  // CHECK: reuse kv in layers(0 to 3)
+  reuse kv in layers(0 to early)
+  // CHECK: reuse kv, context, ffn in layers(-1)
+  reuse kv, context, ffn in layers(-1)
+  // CHECK: reuse kv, output, ffn{{$}}
+  reuse kv, output, ffn
+  recompute all on %start
+  // CHECK: recompute least_similar(keep = 0.5, among = %{{.*}}) in %{{[a-z0-9_]+}} alone on %{{[a-z0-9_]+}} in layers(4, 6 to 7)
+  recompute least_similar(keep = 1/2, among = %block) in %block alone on %start in layers(4, 6 to 7)
+  // CHECK: recompute %{{[a-z0-9_]+}} alone in layers(0 to 3)
+  recompute %block alone in layers(0 to early)
+  // CHECK: recompute %[[LIVE]] alone{{$}}
+  recompute %live alone
+  attend dense
+}

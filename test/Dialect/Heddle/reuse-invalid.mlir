@@ -180,9 +180,9 @@ heddle.schedule @U8_positions {
 // -----
 
 heddle.schedule @U4 {
-  // expected-note@+1 {{the first one is here}}
+  // expected-error@+1 {{names no layers, so that those after it never come; write it last}}
   reuse kv
-  // expected-error@+1 {{is the second one; there can be one only}}
+  // expected-note@+1 {{the last one is here}}
   reuse kv, ffn
   attend dense
 }

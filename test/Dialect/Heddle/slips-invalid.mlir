@@ -349,9 +349,9 @@ heddle.schedule @all {
   attend dense in layers(0 to 3)
   // expected-error@+1 {{names layers that another one has; give each layer one attend}}
   attend dense in layers(3 to 5)
-  // expected-note@+1 {{the first one is here}}
+  // expected-error@+1 {{names no layers, so that those after it never come; write it last}}
   reuse kv
-  // expected-error@+1 {{is the second one; there can be one only}}
+  // expected-note@+1 {{the last one is here}}
   reuse kv
   attend dense
 }

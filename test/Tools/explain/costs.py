@@ -69,6 +69,21 @@ TEXTS = {
                         "%b = select blocks(keep = 0.5, size = 32) by mean_probability on %c  %w = window(40)  %s = sinks(9)  "
                         "%u = union %w, %s  %i = intersect %a, %u  %j = intersect %b, %w  %t = union %j, %s  "
                         "attend pairs(%i) in layers(0)  attend pairs(%t)", "at_most", "at_most"),
+    "layers": ("%start = cadence first(1) in block  %block = positions block  %masked = positions undecoded  "
+               "%new = positions committed(last = 1)  %both = union %masked, %new  %live = intersect %block, %both  "
+               "%w = window(40)  reuse kv, output, ffn in layers(3)  reuse kv  recompute all on %start  "
+               "recompute %block in layers(0 to 1)  recompute %live  attend dense in layers(1)  attend pairs(%w)",
+               "about", "exact"),
+    "layers-outer": ("%start = cadence first(1) in block  %block = positions block  %some = positions undecoded  "
+                     "%few = intersect %block, %some  reuse kv, context(propagating), ffn  recompute all on %start  "
+                     "recompute %block in layers(0, -1)  recompute %few  attend dense", "exact", "exact"),
+    "layers-ending": ("%start = cadence first(1) in block  %block = positions block  %left = positions undecoded(first = 1)  "
+                      "%others = except %block, %left  reuse kv  recompute all on %start  "
+                      "recompute least_similar(keep = 1/2, among = %others) in %block in layers(1, 3)  "
+                      "recompute %block  attend dense", "about", "exact"),
+    "layers-salient": ("%start = cadence first(1) in block  %block = positions block  reuse kv in layers(0)  "
+                       "reuse kv, context, ffn  recompute all on %start  recompute %block in layers(0 to 1)  "
+                       "recompute salient(below = 0.99) in %block  attend dense", "at_most", "exact"),
     "passes": ("commit above(0.8) passes(at_least = 40)  attend dense", "at_most", "exact"),
     "revoked": ("%next = positions undecoded(first = 4)  %new = positions committed(last = 9)  %some = union %next, %new  "
                 "commit above(0.5) within(%some) revoke(below = 1/1)  attend dense", "at_most", "exact"),

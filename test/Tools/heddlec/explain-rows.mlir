@@ -193,3 +193,29 @@ heddle.schedule @tiles {
 
 // RUN: not heddlec %s --schedule=tiles --compile-to=plan --explain --length=10 --prompt=10 2>&1 | FileCheck %s --check-prefix=PROMPT
 // PROMPT: heddlec: error: --explain: the prompt has 10 tokens, expected 0 to one less than the length, 10
+
+// The block of 32 in two of eight layers, in the others what is masked of it; of
+// the rest of the block the last layers keep what attention and FFN gave.
+// RUN: heddlec %s --schedule=layers --compile-to=plan --explain --steps=16 --length=96 --prompt=32 --block-length=32 --layers=8 --heads=2 --head-dim=64 --kv-heads=2 | FileCheck %s --check-prefix=LAYERS
+// LAYERS: rows (prompt 32, response 64, 8 steps a block
+// LAYERS-NEXT: %masked = undecoded
+// LAYERS-NEXT: %live = intersect(block, %masked)
+// LAYERS-NEXT: 2 steps: computes all, 96 of 96 rows
+// LAYERS-NEXT: 1,9
+// LAYERS-NEXT: 14 steps: computes block in layers(0 to 1), 32 of 96 rows
+// LAYERS-NEXT: 2-8,10-16
+// LAYERS-NEXT: 14 steps: computes %live, 4 to 28 of 96 rows
+// LAYERS-NEXT: 2-8,10-16
+// LAYERS-NEXT: kept of rows: at most 98.3 kB a layer, 492 kB in 8 layers
+heddle.schedule @layers {
+  %start = cadence first(1) in block
+  %block = positions block
+  %masked = positions undecoded
+  %live = intersect %block, %masked
+  reuse kv, output, ffn in layers(-2 to -1)
+  reuse kv
+  recompute all on %start
+  recompute %block in layers(0 to 1)
+  recompute %live
+  attend dense
+}

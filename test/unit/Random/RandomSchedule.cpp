@@ -65,6 +65,9 @@ public:
     case 6:
       span();
       break;
+    case 7:
+      layeredRows();
+      break;
     default:
       movingWindow();
     }
@@ -324,6 +327,56 @@ private:
       add("recompute " + exact + " in all" + whole);
     }
     add("recompute " + exact + " in %response");
+    commits();
+  }
+
+  /// Rows that differ from layer to layer: in later ones some of the earlier
+  /// ones', or any where the layers keep what they leave out.
+  void layeredRows() {
+    std::string start = fromStepOne();
+    if (below(3) == 0) { // what is not chosen ends
+      std::string rows =
+          value("p", oneOf({"positions block", "positions response",
+                            "positions from(block)"}));
+      std::string first = value("p", "positions undecoded(first = 1)");
+      std::string others = value("p", "except " + rows + ", " + first);
+      add("reuse kv");
+      add("recompute all on " + start);
+      add("recompute least_similar(keep = " +
+          oneOf({"1/4", "0.6", "0 percent"}) + ", among = " + others + ") in " +
+          rows + " in layers" + oneOf({"(1)", "(1 to 2)", "(-1)", "(0, 2)"}));
+      add("recompute " + rows);
+      return;
+    }
+    std::string rows = masked();
+    if (below(2)) {
+      add("reuse " + oneOf({"kv, ffn", "kv, context", "kv, output, ffn"}) +
+          " in layers" + oneOf({"(0)", "(0 to 1)", "(-1)"}));
+      add("reuse kv");
+      add("recompute all on " + start);
+      std::string some = below(3) ? "" : onSome();
+      add("recompute " + rows + some + " in layers" +
+          oneOf({"(0)", "(0 to 1)", "(0, 1)"}));
+      std::string other = masked();
+      add("recompute " + value("p", "intersect " + rows + ", " + other));
+    } else {
+      add("%response = positions response");
+      static const char *const kept[] = {"context", "context(propagating)",
+                                         "output"};
+      const int64_t which = below(3);
+      plainLogits |= which == 1;
+      add(std::string("reuse kv, ") + kept[which] + ", ffn");
+      add("recompute all on " + start);
+      add("recompute " + rows + " in layers" +
+          oneOf({"(0)", "(1 to 2)", "(-1)", "(0, -1)"}));
+      if (below(2))
+        add("recompute " + masked());
+      else if (which == 2)
+        add("recompute least_similar(keep = 0.6, among = %response) in "
+            "%response");
+      else
+        add("recompute salient(below = 1/100) in %response");
+    }
     commits();
   }
 

@@ -100,10 +100,13 @@ std::string rowsOf(const bundle::Manifest &manifest, int64_t totalSteps) {
   rows.positions = manifest.positions;
   rows.visible = manifest.visible;
   rows.reuse = manifest.reuse;
+  rows.layeredReuses = manifest.layeredReuses;
   rows.commit = manifest.commit;
   if (!manifest.passes.empty())
-    for (size_t pass : bundle::passesOfSteps(manifest, totalSteps, blockSteps))
-      rows.passes.emplace_back(manifest.passes[pass]).when.clear();
+    for (const std::vector<size_t> &passes :
+         bundle::passesOfSteps(manifest, totalSteps, blockSteps))
+      for (size_t pass : passes)
+        rows.passes.emplace_back(manifest.passes[pass]).when.clear();
   return bundle::toJson(rows);
 }
 

@@ -222,27 +222,35 @@ ordered_json memoryOf(const Explanation &explanation, const Series &visible) {
   const SimulationRequest &run = explanation.request.run;
   const ModelShape &shape = explanation.request.shape;
   ordered_json parts = ordered_json::array();
-  auto perRow = [&](const char *name, int64_t width, int64_t more = 0) {
-    int64_t row = (width * shape.elementBytes + more) * shape.layers;
+  // Where every step computes all rows, nothing that is kept is read.
+  auto perRow = [&](const char *name, int64_t width, auto keeps,
+                    int64_t more = 0) {
+    int64_t layers = 0;
+    for (int64_t layer = 0; layer < shape.layers; ++layer)
+      layers += keeps(reuseOf(manifest, layer, shape.layers)) ? 1 : 0;
+    if (layers == 0 || manifest.passes.empty())
+      return;
+    int64_t row = (width * shape.elementBytes + more) * layers;
     Series bytes;
     for (auto [rows, steps] : visible.runs)
       bytes.runs.push_back({rows * row, steps});
     parts.push_back({{"name", name}, {"bytes", toJson(bytes)}});
   };
-  const Reuse &reuse = manifest.reuse;
-  // Where every step computes all rows, nothing that is kept is read.
-  bool keeps = !manifest.passes.empty();
-  if (keeps && reuse.kv)
-    perRow("keys and values", 2 * shape.kvHeads * shape.headDim);
-  if (keeps && reuse.attention == Reuse::Attention::Output)
-    perRow("attention outputs", shape.hidden);
-  else if (keeps && reuse.attention == Reuse::Attention::Outside)
-    perRow("attention over keys outside", shape.heads * shape.headDim,
-           shape.heads * static_cast<int64_t>(sizeof(float)));
-  else if (keeps && reuse.attention != Reuse::Attention::None)
-    perRow("attention contexts", shape.heads * shape.headDim);
-  if (keeps && reuse.ffn)
-    perRow("FFN outputs", shape.hidden);
+  perRow("keys and values", 2 * shape.kvHeads * shape.headDim,
+         [](const Reuse &reuse) { return reuse.kv; });
+  perRow("attention outputs", shape.hidden, [](const Reuse &reuse) {
+    return reuse.attention == Reuse::Attention::Output;
+  });
+  perRow("attention contexts", shape.heads * shape.headDim,
+         [](const Reuse &reuse) { return reuse.keepsContext(); });
+  perRow(
+      "attention over keys outside", shape.heads * shape.headDim,
+      [](const Reuse &reuse) {
+        return reuse.attention == Reuse::Attention::Outside;
+      },
+      shape.heads * static_cast<int64_t>(sizeof(float)));
+  perRow("FFN outputs", shape.hidden,
+         [](const Reuse &reuse) { return reuse.ffn; });
   for (size_t i = 0; i < explanation.selections.size(); ++i) {
     const SelectionExplanation &selection = explanation.selections[i];
     // The step at which each rule fills the lists of its layers.

@@ -54,8 +54,8 @@ public:
   int64_t binSize = 1; ///< positions of a bin, the last one may have fewer
   int64_t bins = 0;
   /// The most that a step does for any position of a bin: a absent, c cached, p
-  /// recomputed in part as the run decides, r recomputed; each followed by how
-  /// many bins. Each text stands once.
+  /// recomputed in part (in some layers, or as the run decides), r recomputed;
+  /// each followed by how many bins. Each text stands once.
   std::vector<std::string> roles;
   Series rolesOfSteps; ///< indices into `roles`
   /// For each bin the steps at which the first, a quarter, half, three quarters

@@ -31,8 +31,8 @@ LogicalResult PlanOp::verifyRegions() {
         !(op.getName().getRegisteredInfo() &&
           isOfSchedules(*op.getName().getRegisteredInfo())))
       return op.emitOpError("does not belong in a heddle.plan");
-  if (failed(verifyOnlyOne<VisibleOp>(*this)) ||
-      failed(verifyOnlyOne<ReuseOp>(*this)) || failed(verifyCommits(*this)))
+  if (failed(verifyOnlyOne<VisibleOp>(*this)) || failed(verifyReuses(*this)) ||
+      failed(verifyCommits(*this)))
     return failure();
 
   // N2: one default rule; the others name disjoint layers.

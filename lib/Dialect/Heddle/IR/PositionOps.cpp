@@ -268,6 +268,8 @@ LogicalResult VisibleOp::canonicalize(VisibleOp op, PatternRewriter &rewriter) {
 }
 
 LogicalResult RecomputeOp::verify() {
+  if (getLayersAttr() && getLayersAttr().empty())
+    return emitOpError("names no layer in layers(...)");
   StringRef name = spelled(getExact());
   const bool all = getExact() == Exact::All;
   const bool share = getExact() == Exact::LeastSimilar;
@@ -296,6 +298,8 @@ LogicalResult RecomputeOp::canonicalize(RecomputeOp op,
 
 // U1: something is kept.
 LogicalResult ReuseOp::verify() {
+  if (getLayersAttr() && getLayersAttr().empty())
+    return emitOpError("names no layer in layers(...)");
   if (!getKv() && !getFfn() && getAttention() == ReusedAttention::None)
     return emitOpError("keeps nothing; name kv, context, output or ffn");
   const bool outside = getAttention() == ReusedAttention::Outside;

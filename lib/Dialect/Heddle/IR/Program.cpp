@@ -193,8 +193,19 @@ static LogicalResult addConditions(OperandRange cadences,
   return success();
 }
 
+/// None: all.
+static std::vector<bundle::LayerRange>
+rangesOf(std::optional<ArrayAttr> layers) {
+  std::vector<bundle::LayerRange> ranges;
+  if (layers)
+    for (auto range : layers->getAsRange<LayerRangeAttr>())
+      ranges.push_back({range.getFirst(), range.getLast()});
+  return ranges;
+}
+
 LogicalResult Reader::addPass(RecomputeOp op) {
   bundle::Pass pass;
+  pass.layers = rangesOf(op.getLayers());
   if (failed(addConditions(op.getOn(), pass.when)))
     return failure();
   FailureOr<int64_t> rows = indexOrAll(op.getRows());
@@ -251,9 +262,10 @@ void Reader::addRefreshes() {
     // Nothing to add if one of the passes in front does it already.
     bool there = false;
     for (const bundle::Pass &pass : passes) {
-      if (pass.rows >= 0 || pass.exact != bundle::Pass::Exact::All)
+      if (!pass.computesAllRows())
         break;
-      there |= pass.when.size() == 1 && pass.when.front() == refresh;
+      there |= pass.layers.empty() && pass.when.size() == 1 &&
+               pass.when.front() == refresh;
     }
     if (there)
       continue;
@@ -286,17 +298,22 @@ FailureOr<Program> Reader::read() {
       }
       program.visible = visible;
     } else if (auto reuse = dyn_cast<ReuseOp>(op)) {
-      program.manifest.reuse = {reuse.getKv(), reuse.getAttention(),
-                                reuse.getFfn()};
+      bundle::Reuse kept = {reuse.getKv(), reuse.getAttention(),
+                            reuse.getFfn()};
       if (reuse.getInside()) {
         index = indexOf(reuse.getInside());
-        program.manifest.reuse.inside = succeeded(index) ? *index : -1;
+        kept.inside = succeeded(index) ? *index : -1;
         CadenceAttr attr = cadenceOf(reuse.getOn());
         if (!attr)
           return failure();
-        program.manifest.reuse.cadence = attr.getValue();
+        kept.cadence = attr.getValue();
       }
-      program.reuse = reuse;
+      if (reuse.getLayersAttr())
+        program.manifest.layeredReuses.push_back(
+            {rangesOf(reuse.getLayers()), kept});
+      else
+        program.manifest.reuse = kept;
+      program.reuses.push_back(reuse);
     } else if (auto commit = dyn_cast<CommitOp>(op);
                commit && !isIdle(commit)) {
       bundle::CommitRule rule = commit.getRule();
@@ -337,6 +354,9 @@ LogicalResult Program::check() const {
     return passes[bundle::maxPasses]->emitOpError()
            << "is one pass too many: a schedule has at most "
            << bundle::maxPasses;
+  if (reuses.size() > bundle::maxPasses)
+    return reuses[bundle::maxPasses]->emitOpError()
+           << "is one too many: a schedule has at most " << bundle::maxPasses;
   if (commits.size() > bundle::maxPasses)
     return commits[bundle::maxPasses]->emitOpError()
            << "is one too many: a schedule has at most " << bundle::maxPasses;
@@ -357,7 +377,7 @@ LogicalResult Program::check() const {
     op = passes[problem->index];
     break;
   case At::Reuse:
-    op = reuse;
+    op = reuses[std::min(problem->index, reuses.size() - 1)];
     break;
   case At::Commit:
     assert(problem->index < commits.size() && "the model's own rule is fine");

@@ -386,6 +386,7 @@ static LogicalResult verifyScored(ScheduleOp schedule, AttendOp attend,
                                   ArrayRef<LayerPart> parts) {
   if (scoresOf(attend.getScores()).empty())
     return success();
+  // Whatever layers it keeps it in.
   for (auto reuse : schedule.getOps<ReuseOp>())
     if (reuse.getAttention() == ReusedAttention::Propagated)
       return attend
@@ -455,10 +456,9 @@ LogicalResult ScheduleOp::verifyRegions() {
             succeeded(verifyScored(*this, attend, own));
   }
   good = good && succeeded(verifyShared(parts));
-  // K5, U4: one of each.
+  // K5: one.
   good &= succeeded(verifyOnlyOne<VisibleOp>(*this));
-  good &= succeeded(verifyOnlyOne<ReuseOp>(*this)) &&
-          succeeded(verifyOutside(*this));
+  good &= succeeded(verifyReuses(*this)) && succeeded(verifyOutside(*this));
   good &= succeeded(verifyCommits(*this));
   if (!good)
     return failure();

@@ -52,6 +52,34 @@ private:
   std::map<int64_t, std::pair<LayerRangeAttr, OpTy>> byLast;
 };
 
+/// U4, L2: the reuses of a schedule or plan name disjoint layers, and last one
+/// all others.
+template <typename ParentTy> LogicalResult verifyReuses(ParentTy parent) {
+  SmallVector<ReuseOp> reuses(parent.template getOps<ReuseOp>());
+  NamedLayers<ReuseOp> named;
+  for (ReuseOp reuse : reuses) {
+    const bool last = reuse == reuses.back();
+    if (!reuse.getLayersAttr() && !last)
+      return reuse
+                 .emitOpError("names no layers, so that those after it never "
+                              "come; write it last")
+                 .attachNote(reuses.back().getLoc())
+             << "the last one is here";
+    if (!reuse.getLayersAttr())
+      return success();
+    if (last)
+      return reuse.emitOpError("is the last one and names layers, so that "
+                               "others keep nothing; add one that names none");
+    for (auto range :
+         reuse.getLayersAttr().template getAsRange<LayerRangeAttr>())
+      if (failed(named.add(reuse, range,
+                           "names layers that another one has; "
+                           "give each layer one reuse")))
+        return failure();
+  }
+  return success();
+}
+
 /// M1: of the commits of a schedule or plan the last, and only the last, has no
 /// cadence.
 template <typename ParentTy> LogicalResult verifyCommits(ParentTy parent) {

@@ -330,19 +330,20 @@ void Planner::planProgram() {
   // for nobody is not kept.
   const bool some =
       llvm::any_of(program->manifest.passes, [](const bundle::Pass &pass) {
-        return pass.rows >= 0 || pass.exact != bundle::Pass::Exact::All;
+        return !pass.computesAllRows();
       });
   if (some) {
     for (Operation *op : program->passes)
       if (auto select = dyn_cast<SelectOp>(op))
         RecomputeOp::create(builder, select.getLoc(), Value(), Value(),
                             select.getCadence(), Exact::All, RatioAttr(),
-                            /*alone=*/false);
+                            /*alone=*/false, /*layers=*/ArrayAttr());
       else
         take(op);
-    take(program->reuse);
-    if (program->reuse)
-      cast<ReuseOp>(program->reuse).setBeforeRope(false);
+    for (Operation *reuse : program->reuses) {
+      take(reuse);
+      cast<ReuseOp>(reuse).setBeforeRope(false);
+    }
   }
   for (Operation *commit : program->commits)
     take(commit);

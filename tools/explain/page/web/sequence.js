@@ -4,7 +4,7 @@
 // Positions over steps: the whole simulation as one picture, and the chosen step as
 // a strip.
 
-const roleNames = ['not visible', 'read from the cache', 'recomputed in part, as the run decides', 'recomputed'];
+const roleNames = ['not visible', 'read from the cache', 'recomputed in part: in some layers, or as the run decides', 'recomputed'];
 const roleColours = ['row-a', 'row-c', 'row-p', 'row-r'];
 const roleTextures = ['solid', 'rows', 'diagonal', 'solid'];
 

@@ -122,7 +122,7 @@ function makeTimeline() {
   const entries = [...kinds].map(([name, { texture, front, back }]) => [name, texture, front, back]);
   if (simulation) {
     entries.push(['rows recomputed', 'solid', 'row-r']);
-    if (simulation.series.partly.some(n => n)) entries.push(['recomputed in part, as the run decides', 'diagonal', 'row-p', 'row-a']);
+    if (simulation.series.partly.some(n => n)) entries.push(['recomputed in part: in some layers, or as the run decides', 'diagonal', 'row-p', 'row-a']);
     if (simulation.series.visible.some((n, i) => n > simulation.series.recomputed[i] + simulation.series.partly[i]))
       entries.push(['read from the cache', 'rows', 'row-c', 'row-a']);
   }

@@ -26,7 +26,7 @@ def Heddle_PlanOp : Heddle_Op<"plan", [
 
     What all layers have in common stands beside them, in the schedule's own ops:
     sets of positions, at most one `heddle.visible`, the `heddle.recompute`s and
-    `heddle.commit`s in their order, and at most one `heddle.reuse`.
+    `heddle.commit`s in their order, and `heddle.reuse`s in theirs.
 
     ```mlir
     heddle.plan @pulsecol {

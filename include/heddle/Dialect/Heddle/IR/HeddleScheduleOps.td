@@ -524,14 +524,15 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
     AttrSizedOperandSegments]> {
   let summary = "the rows that a step computes";
   let description = [{
-    Of a schedule's recomputes the first whose cadences all have the step is the
-    one that counts; the last has no cadence. Without any, every step computes
-    all visible rows.
+    In a layer the first of a schedule's recomputes counts whose cadences all
+    have the step and whose layers have the layer; the last has neither cadence
+    nor layers. Without any, every step computes all visible rows.
 
     ```mlir
     recompute all on %start
     recompute all on %prompt and %response
     recompute %rows
+    recompute %block in layers(0 to 3)
     recompute salient(below = 0.99) in %rows on %whole
     recompute salient_ffn(below = 0.99) in %rows
     recompute least_similar(keep = 0.25, among = %response) in all
@@ -544,12 +545,13 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
     | `%rows` | all of these |
     | `salient(below = r) in %rows` | in layer 0 those that became tokens, or masks again, in the last step; in layer l + 1 those whose attention context in layer l, all heads together, has a cosine below r against the cached one. A layer's own finding says whose FFN it computes. Cosines are f32 with squared norms of at least 1e-8. Source: DyLLM, algorithm 1 |
     | `salient_ffn(below = r) in %rows` | all active ones, but the FFN of those alone whose attention context in the layer has a cosine below r against the cached one. Source: DyLLM, table 1 |
-    | `least_similar(keep = r, among = %set) in %rows` | of the active rows in `%set` the floor(r count) whose new V has the lowest cosine, all heads together, against the cached one; and all active rows outside of `%set`. V is computed and cached for all of `%set`, or with `keep = 0 percent` for none. In layer 0, where V depends on the token alone, all active rows. Source: dLLM-Cache |
+    | `least_similar(keep = r, among = %set) in %rows` | of the active rows in `%set` the floor(r count) whose new V has the lowest cosine, all heads together, against the cached one; and all active rows outside of `%set`. V is computed and cached for all of `%set`, or with `keep = 0 percent` for none. In layer 0, where V depends on the token alone, all active rows. Where a layer keeps neither attention nor FFN the rows of `%set` that are not chosen end. Source: dLLM-Cache, ES-dLLM |
 
     | clause | meaning |
     |---|---|
     | `alone` | without the row before each position, by which a model that predicts position i in row i - 1 predicts it |
     | `on %a and %b` | at the steps that all of these cadences have |
+    | `in layers(0 to 3, 28, -1)` | last: in these layers only, which count from 0 or, negative, from the end |
 
     With a model that predicts position i in row i - 1, the row before each of
     the positions is computed as well; not with `alone`: then a position of which
@@ -568,16 +570,26 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
     one, and of the others all. `keep = 0 percent` computes nothing of the rows
     in `among` but in layer 0, V neither. Source: dLLM-Cache.
 
-    What rows that are not computed contribute is said by `reuse`.
+    What rows that are not computed contribute is said by `reuse`. Of the rows
+    that some layer of the step computes, those that a layer leaves out go on
+    with what it keeps of their attention and FFN; where it does not keep both
+    they end there, so that later layers compute none of them, and predict
+    nothing.
+
+    ```mlir
+    recompute %block in layers(0 to 3)
+    recompute %few
+    ```
   }];
   let arguments = (ins Optional<Heddle_PositionsType>:$rows,
                        Optional<Heddle_PositionsType>:$among,
                        Variadic<Heddle_CadenceType>:$on,
                        DefaultValuedAttr<Heddle_ExactAttr, "Exact::All">:$exact,
-                       OptionalAttr<Heddle_RatioAttr>:$ratio, UnitAttr:$alone);
+                       OptionalAttr<Heddle_RatioAttr>:$ratio, UnitAttr:$alone,
+                       OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers);
   let assemblyFormat = [{
     custom<Recomputed>($rows, $among, $exact, $ratio, $alone)
-    `` custom<OnCadences>($on)
+    `` custom<OnCadences>($on) (`in` custom<LayerRanges>($layers)^)?
     `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
@@ -599,9 +611,14 @@ def Heddle_ReuseOp : Heddle_ProgramOp<"reuse", [AttrSizedOperandSegments]> {
 
     One of `context`, `output` and `attention` at most.
 
+    | clause | meaning |
+    |---|---|
+    | `in layers(0 to 3, 28, -1)` | in these layers only, which count from 0 or, negative, from the end; the last reuse names none |
+
     ```mlir
     heddle.reuse kv, context(propagating), ffn
     heddle.reuse kv, attention(outside = %block, on = %start)
+    heddle.reuse kv in layers(0 to 3)
     ```
   }];
   let arguments = (ins UnitAttr:$kv,
@@ -609,10 +626,11 @@ def Heddle_ReuseOp : Heddle_ProgramOp<"reuse", [AttrSizedOperandSegments]> {
                        UnitAttr:$ffn,
                        UnitAttr:$before_rope,
                        Optional<Heddle_PositionsType>:$inside,
-                       Optional<Heddle_CadenceType>:$on);
+                       Optional<Heddle_CadenceType>:$on,
+                       OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers);
   let assemblyFormat = [{
     custom<Reused>($kv, $attention, $ffn, $before_rope, $inside, $on)
-    `` custom<NoAttributes>(attr-dict)
+    (`in` custom<LayerRanges>($layers)^)? `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;

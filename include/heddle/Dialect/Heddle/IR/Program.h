@@ -23,15 +23,17 @@
 namespace mlir::heddle {
 
 struct Program {
-  /// `selections`, `positions`, `visible`, `allVisible`, `passes`, `reuse`,
-  /// `datedCommits` and `commit`; nothing else.
+  /// `selections`, `positions`, `visible`, `allVisible`, `passes`,
+  /// `layeredReuses`, `reuse`, `datedCommits` and `commit`; nothing else.
   ::heddle::bundle::Manifest manifest;
   /// The ops that its parts come from. Several ops may be one set or selection;
   /// a pass that a selection's refresh asks for comes from the selection.
   SmallVector<Operation *> selections, positions, passes;
   /// Of `datedCommits`, and then of `commit`, if there is one.
   SmallVector<Operation *> commits;
-  Operation *visible = nullptr, *reuse = nullptr;
+  /// Likewise of `layeredReuses` and `reuse`.
+  SmallVector<Operation *> reuses;
+  Operation *visible = nullptr;
   /// Of each value that is used and is a set of positions: which of
   /// `positions`.
   llvm::MapVector<Value, int64_t> sets;

@@ -1,0 +1,250 @@
+//===- LayerChecksTest.cpp - Tests of LayerChecks -------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/program/ProgramChecks.h"
+#include "bundle/test/TestManifest.h"
+
+#include <gtest/gtest.h>
+
+using namespace heddle::bundle;
+
+namespace {
+
+/// What a layer computes comes out of those before it.
+TEST(LayerChecks, RowsOfLaterLayersComeFromEarlierOnes) {
+  Cadence start;
+  start.kind = Cadence::Kind::First;
+  start.count = 1;
+  start.inBlock = true;
+  using Kind = Positions::Kind;
+  Manifest base;
+  base.reuse.kv = true;
+  base.positions = {setOf(Kind::Block), setOf(Kind::Undecoded),
+                    setOf(Kind::Intersect), setOf(Kind::Undecoded, 1),
+                    setOf(Kind::Hull)};
+  base.positions[2].of = {0, 1};
+  base.positions[4].of = {3};
+  Pass whole, early, rest;
+  whole.when = {{When::Kind::On, start}};
+  early.rows = 0;
+  early.layers = {{0, 1}};
+  rest.rows = 2;
+  base.passes = {whole, early, rest};
+  auto refusal = [&](auto change) {
+    Manifest manifest = base;
+    change(manifest);
+    std::optional<ProgramProblem> problem = checkProgram(manifest);
+    return problem ? problem->what : "";
+  };
+  auto holds = [](const std::string &text, const std::string &part) {
+    return text.find(part) != std::string::npos;
+  };
+  const Reuse carrying{true, Reuse::Attention::Output, true};
+  EXPECT_EQ(refusal([](Manifest &) {}), "");
+  // The other way round rows come from nowhere.
+  auto grow = [](Manifest &m) {
+    std::swap(m.passes[1].rows, m.passes[2].rows);
+  };
+  EXPECT_PRED2(holds, refusal(grow),
+               "computes block in layer 2, and layer 0 no more than "
+               "intersect(block, undecoded), so");
+  EXPECT_EQ(refusal([&](Manifest &m) {
+              grow(m);
+              m.reuse = carrying;
+            }),
+            "");
+  // It is enough that they are kept where they are left out.
+  EXPECT_EQ(refusal([&](Manifest &m) {
+              grow(m);
+              m.layeredReuses = {{{{0, 1}}, carrying}};
+            }),
+            "");
+  EXPECT_PRED2(holds, refusal([&](Manifest &m) {
+                 grow(m);
+                 m.layeredReuses = {{{{0, 0}}, carrying}};
+               }),
+               "computes block in layer 2, and layer 1 no more");
+  // The last layers stand behind all others, the middle ones in between.
+  EXPECT_PRED2(holds,
+               refusal([](Manifest &m) { m.passes[1].layers = {{-1, -1}}; }),
+               "computes block in layer -1, and layer 0 no more");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+                 m.passes[1].layers = {{0, 0}, {4, 5}};
+               }),
+               "computes block in layer 4, and layer 1 no more");
+  // A set of which nothing is known.
+  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.passes[2].rows = 1; }),
+               "computes undecoded in layer 2, and layer 0 no more");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+                 m.passes[1].alone = true;
+                 m.passes[2].rows = 0;
+               }),
+               "computes block in layer 2");
+  // Passes that no step runs together.
+  EXPECT_EQ(refusal([](Manifest &m) {
+              m.passes[2].rows = 0;
+              m.passes[1].rows = 0;
+              m.passes[0].when[0].cadence.count = 2;
+            }),
+            "");
+  // What is salient is found by the layer before.
+  auto salient = [](Manifest &m) {
+    m.passes[2].rows = 0;
+    m.passes[2].exact = Pass::Exact::Salient;
+    m.passes[2].below = {99, 100};
+    m.reuse = {true, Reuse::Attention::Context, true};
+  };
+  EXPECT_EQ(refusal(salient), "");
+  EXPECT_PRED2(holds, refusal([&](Manifest &m) {
+                 salient(m);
+                 m.layeredReuses = {{{{0, 1}}, {true}}};
+               }),
+               "goes by what changed in layer 0, which keeps no contexts");
+  EXPECT_PRED2(holds, refusal([&](Manifest &m) {
+                 salient(m);
+                 m.layeredReuses = {{{{3, 3}}, {true}}};
+               }),
+               "`reuse kv, context, ffn` in layer 3");
+  // Layers.
+  EXPECT_PRED2(holds,
+               refusal([](Manifest &m) { m.passes[1].layers = {{3, 2}}; }),
+               "names layers from 3 to 2, which");
+  EXPECT_PRED2(holds,
+               refusal([](Manifest &m) { m.passes[1].layers = {{0, -1}}; }),
+               "names layers from 0 to -1, which count from different ends");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+                 m.passes[1].layers = {{0, 3}, {3, 3}};
+               }),
+               "names a layer twice");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+                 m.passes.insert(m.passes.begin() + 1, m.passes[1]);
+               }),
+               "names layers that one in front of it has at every step");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+                 m.passes.back().layers = {{0, 0}};
+                 m.passes[1].layers = {{1, 1}};
+               }),
+               "is the last one and names layers");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+                 m.layeredReuses = {{{{0, 3}}, {true}}, {{{2, 2}}, {true}}};
+               }),
+               "names layers that another one has");
+  EXPECT_PRED2(holds,
+               refusal([](Manifest &m) { m.layeredReuses = {{{{0, 3}}, {}}}; }),
+               "keeps no keys and values, as other layers do");
+  EXPECT_PRED2(holds,
+               refusal([](Manifest &m) { m.layeredReuses = {{{}, {true}}}; }),
+               "names no layers");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+                 for (int64_t i = 0; i <= int64_t(maxLayerRanges); ++i)
+                   m.passes[1].layers.push_back({2 * i + 2, 2 * i + 2});
+               }),
+               "one range of layers too many");
+}
+
+/// A layer may let rows end by what it finds, but not all that could be
+/// committed.
+TEST(LayerChecks, RowsThatEndByChoice) {
+  Cadence start;
+  start.kind = Cadence::Kind::First;
+  start.count = 1;
+  start.inBlock = true;
+  using Kind = Positions::Kind;
+  Manifest base;
+  base.reuse.kv = true;
+  base.positions = {setOf(Kind::Block), setOf(Kind::Undecoded, 1),
+                    setOf(Kind::Except), setOf(Kind::Committed, 1),
+                    setOf(Kind::Except)};
+  base.positions[2].of = {0, 1};
+  base.positions[4].of = {0, 3};
+  Pass whole, choosing, rest;
+  whole.when = {{When::Kind::On, start}};
+  choosing.rows = rest.rows = 0;
+  choosing.exact = Pass::Exact::LeastSimilar;
+  choosing.keep = {1, 2};
+  choosing.among = 2;
+  choosing.layers = {{4, 4}};
+  base.passes = {whole, choosing, rest};
+  auto refusal = [&](auto change) {
+    Manifest manifest = base;
+    change(manifest);
+    std::optional<ProgramProblem> problem = checkProgram(manifest);
+    return problem ? problem->what : "";
+  };
+  auto holds = [](const std::string &text, const std::string &part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_EQ(refusal([](Manifest &) {}), "");
+  EXPECT_EQ(
+      refusal([](Manifest &m) { m.passes[1].layers = {{2, 5}, {-3, -2}}; }),
+      "");
+  const std::string ends =
+      "lets rows end that it does not choose, and the rows";
+  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.passes[1].among = 0; }),
+               ends);
+  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.passes[1].among = 4; }),
+               ends);
+  // They go on where they are kept.
+  EXPECT_EQ(refusal([](Manifest &m) {
+              m.passes[1].among = 0;
+              m.layeredReuses = {
+                  {{{4, 4}}, {true, Reuse::Attention::Output, true}}};
+            }),
+            "");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+                 m.layeredReuses = {
+                     {{{4, 4}}, {true, Reuse::Attention::Output, false}}};
+               }),
+               "or `reuse kv`, and the rows that it does not choose end");
+  EXPECT_PRED2(holds,
+               refusal([](Manifest &m) { m.commit.revokeBelow = {1, 2}; }),
+               "may let rows end that a commit with `revoke` made masks again");
+  // An order in which something else is next.
+  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+                 m.commit.kind = CommitRule::Kind::RandomOrder;
+                 m.passes[1].among = 4;
+               }),
+               ends);
+}
+
+TEST(LayerChecks, LayersThatAModelLacks) {
+  Cadence start;
+  start.kind = Cadence::Kind::First;
+  start.count = 1;
+  Manifest manifest;
+  manifest.reuse.kv = true;
+  manifest.positions = {setOf(Positions::Kind::Response),
+                        setOf(Positions::Kind::Undecoded),
+                        setOf(Positions::Kind::Intersect)};
+  manifest.positions[2].of = {0, 1};
+  Pass whole, early, late, rest;
+  whole.when = {{When::Kind::On, start}};
+  early.rows = rest.rows = 0;
+  early.layers = {{0, 1}};
+  late.layers = {{-2, -1}};
+  late.rows = 2;
+  manifest.passes = {whole, early, late, rest};
+  ASSERT_FALSE(checkProgram(manifest));
+  auto refusal = [&](int64_t layers) {
+    std::optional<ProgramProblem> problem = checkLayers(manifest, layers);
+    return problem ? problem->what : "";
+  };
+  EXPECT_EQ(refusal(5), "");
+  EXPECT_EQ(refusal(4), "");
+  EXPECT_EQ(refusal(3), "names layers that one in front of it has in a model "
+                        "of 3 layers");
+  EXPECT_EQ(refusal(1), "names layers(0 to 1), the model has layers 0 to 0");
+  // Here the last layers come before those that count from the front.
+  manifest.passes[1].layers = {{4, 5}};
+  manifest.passes[1].rows = 0;
+  ASSERT_FALSE(checkProgram(manifest));
+  EXPECT_EQ(refusal(8), "");
+  manifest.passes[2].layers = {{-4, -3}};
+  ASSERT_TRUE(checkProgram(manifest)) << "the last ones are the rest's";
+}
+
+} // namespace

@@ -1,0 +1,198 @@
+//===- ProgramRefusalsTest.cpp - Programs that no run may have ------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/program/ProgramChecks.h"
+#include "bundle/test/TestManifest.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+using namespace heddle;
+using namespace heddle::bundle;
+
+namespace {
+
+TEST(ProgramRefusals, AttentionOutsideIsKeptOfEveryRowOverKeysThatStay) {
+  using Kind = Positions::Kind;
+  Cadence start, often;
+  start.kind = Cadence::Kind::First;
+  start.count = 1;
+  often.kind = Cadence::Kind::Every;
+  often.period = 2;
+  auto refusal = [&](auto change) {
+    Manifest manifest;
+    manifest.reuse.kv = true;
+    manifest.reuse.attention = Reuse::Attention::Outside;
+    manifest.reuse.inside = 0;
+    manifest.reuse.cadence = often;
+    manifest.positions = {setOf(Kind::Response), setOf(Kind::Fixed),
+                          setOf(Kind::Undecoded, 4), setOf(Kind::Hull)};
+    manifest.positions[1].of = {0};
+    manifest.positions[1].cadence = often;
+    manifest.positions[3].of = {2};
+    manifest.positions.push_back(manifest.positions[1]);
+    manifest.positions[4].of = {3};
+    Pass whole, rest;
+    whole.when = {{When::Kind::On, often}};
+    rest.rows = 0;
+    manifest.passes = {whole, rest};
+    change(manifest);
+    std::optional<ProgramProblem> problem = checkProgram(manifest);
+    return problem ? problem->what : "";
+  };
+  auto says = [](const std::string &text, const std::string &part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_EQ(refusal([](Manifest &) {}), "");
+  EXPECT_EQ(refusal([](Manifest &m) { m.reuse.inside = 3; }), "");
+  EXPECT_EQ(refusal([](Manifest &m) { m.visible = 4; }), "");
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.reuse.kv = false; }),
+               "add kv");
+  EXPECT_PRED2(says, refusal([&](Manifest &m) { m.reuse.cadence.from = 2; }),
+               "which need not include step 1");
+  EXPECT_PRED2(says, refusal([&](Manifest &m) { m.reuse.cadence = {}; }),
+               "which need not include step 1");
+  EXPECT_PRED2(says, refusal([&](Manifest &m) { m.reuse.cadence.period = 1; }),
+               "at whose steps all visible rows must be computed; begin with");
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.passes.clear(); }),
+               "every step computes all");
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.passes[1].rows = -1; }),
+               "every step computes all");
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.reuse.inside = 2; }),
+               "need not be a range of positions");
+  EXPECT_PRED2(says, refusal([&](Manifest &m) {
+                 m.visible = 4;
+                 m.reuse.cadence.period = 4;
+               }),
+               "the visible positions change on every(2); keep it at these");
+  EXPECT_PRED2(says, refusal([&](Manifest &m) {
+                 m.visible = 1;
+                 m.allVisible = start;
+               }),
+               "the visible positions may change at other steps");
+  // Rows that are not computed would need attention that is whole.
+  EXPECT_PRED2(says, refusal([](Manifest &m) {
+                 m.reuse.ffn = true;
+                 m.passes[1].exact = Pass::Exact::LeastSimilar;
+                 m.passes[1].keep = {1, 2};
+                 m.passes[1].among = 0;
+               }),
+               "it needs `reuse kv, output, ffn`");
+  EXPECT_PRED2(says, refusal([](Manifest &m) {
+                 m.reuse.ffn = true;
+                 m.passes[1].exact = Pass::Exact::SalientFfn;
+                 m.passes[1].below = {1, 2};
+               }),
+               "it needs `reuse kv, context, ffn`");
+}
+
+TEST(ProgramRefusals, DriftIsMeasuredFromOneCadence) {
+  Cadence drift;
+  drift.kind = Cadence::Kind::Drift;
+  drift.fraction = {9, 10};
+  drift.period = 8;
+  Cadence other = drift;
+  other.period = 9;
+  auto manifestOn = [&](const Cadence &pass, const Cadence &set) {
+    Manifest manifest;
+    manifest.reuse.kv = true;
+    Pass whole, rest;
+    whole.when = {{When::Kind::On, pass}};
+    rest.rows = 0;
+    manifest.passes = {whole, rest};
+    manifest.positions = {setOf(Positions::Kind::Undecoded),
+                          setOf(Positions::Kind::Committed)};
+    manifest.positions.back().cadence = set;
+    return manifest;
+  };
+  EXPECT_FALSE(checkProgram(manifestOn(drift, drift)));
+  Manifest manifest = manifestOn(drift, other);
+  std::optional<ProgramProblem> problem = checkProgram(manifest);
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(problem->at, ProgramProblem::At::Pass);
+  EXPECT_NE(problem->what.find("goes by drift(below = 0.9, within = 8) beside "
+                               "drift(below = 0.9, within = 9)"),
+            std::string::npos)
+      << problem->what;
+  manifest = manifestOn(drift, drift);
+  DatedCommit dated;
+  dated.when = {{When::Kind::On, drift}};
+  manifest.datedCommits = {dated};
+  problem = checkProgram(manifest);
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(problem->at, ProgramProblem::At::Commit);
+  EXPECT_NE(problem->what.find("what is computed and not what is committed"),
+            std::string::npos);
+}
+
+/// What a schedule that revokes must not say, beside the same without it.
+TEST(ProgramRefusals, RevokedTokensAreMasksForAllThatGoesByThem) {
+  Cadence start;
+  start.kind = Cadence::Kind::First;
+  start.count = 1;
+  auto refusal = [&](std::vector<Positions> positions, auto change) {
+    Manifest manifest;
+    manifest.reuse.kv = true;
+    manifest.positions = std::move(positions);
+    Pass whole, rest;
+    whole.when = {{When::Kind::On, start}};
+    manifest.passes = {whole, rest};
+    manifest.passes[1].rows =
+        static_cast<int64_t>(manifest.positions.size()) - 1;
+    change(manifest);
+    EXPECT_FALSE(checkProgram(manifest)) << "it is fine without `revoke`";
+    manifest.commit.revokeBelow = {9, 10};
+    std::optional<ProgramProblem> problem = checkProgram(manifest);
+    return problem ? problem->what : "";
+  };
+  using Kind = Positions::Kind;
+  auto none = [](Manifest &) {};
+  Positions fixed = setOf(Kind::Fixed), except = setOf(Kind::Except),
+            both = setOf(Kind::Union);
+  fixed.of = {0};
+  fixed.cadence = start;
+  except.of = {1, 3};
+  both.of = {0, 1};
+  // Rows.
+  for (Positions whole :
+       {setOf(Kind::Undecoded), setOf(Kind::Response), setOf(Kind::Block),
+        setOf(Kind::FromBlock), setOf(Kind::All)})
+    EXPECT_EQ(refusal({whole}, none), "");
+  const std::string stale = "need not hold what a commit with `revoke` made";
+  EXPECT_NE(refusal({setOf(Kind::Undecoded, 4)}, none).find(stale),
+            std::string::npos);
+  EXPECT_EQ(
+      refusal({setOf(Kind::Undecoded, 4), setOf(Kind::Undecoded), both}, none),
+      "");
+  // What was masked then need not hold what is masked now.
+  EXPECT_NE(refusal({setOf(Kind::Undecoded), fixed}, none)
+                .find("need not hold the first masked position"),
+            std::string::npos);
+  // What was decoded then may hold it.
+  fixed.of = {2};
+  EXPECT_NE(refusal({setOf(Kind::All), setOf(Kind::Response),
+                     setOf(Kind::Decoded), fixed, except},
+                    none)
+                .find("need not hold the first masked position"),
+            std::string::npos);
+  fixed.of = {0};
+  EXPECT_EQ(refusal({setOf(Kind::Prompt), setOf(Kind::Response),
+                     setOf(Kind::Decoded), fixed, except},
+                    none),
+            "");
+  // An order.
+  EXPECT_NE(refusal({setOf(Kind::Response)},
+                    [](Manifest &manifest) {
+                      manifest.commit.kind = CommitRule::Kind::RandomOrder;
+                    })
+                .find("revokes tokens, of which an order"),
+            std::string::npos);
+}
+
+} // namespace

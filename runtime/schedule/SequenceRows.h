@@ -114,7 +114,6 @@ public:
   /// before: where Salient begins.
   const std::vector<int32_t> &justCommitted() const { return committed; }
 
-
   /// Reuse::Attention::Outside: the places [begin, end) of the keys inside, as
   /// of the latest step that keeps attention over the others.
   struct Inside {

@@ -69,8 +69,7 @@ void heddle::explain::explainRows(Explanation &explanation) {
     else if (reuse.attention != Reuse::Attention::None)
       row += shape.heads * head;
     if (reuse.attention == Reuse::Attention::Outside)
-      row += shape.heads *
-             static_cast<int64_t>(sizeof(float)); // log-sum-exps
+      row += shape.heads * static_cast<int64_t>(sizeof(float)); // log-sum-exps
     if (reuse.ffn)
       row += hidden;
     widest = std::max(widest, row);

@@ -23,12 +23,14 @@ heddle.schedule @ordered {
 // CHECK-NEXT: }
 // CHECK: "kind": "undecoded"
 // CHECK: "kind": "neighbors"
+// CHECK-NEXT: "name": "near"
 // CHECK-NEXT: "of": [
 // CHECK-NEXT: 0,
 // CHECK-NEXT: 1
 // CHECK-NEXT: ]
 // CHECK-NEXT: "count": 2
 // CHECK: "kind": "nearest"
+// CHECK-NEXT: "name": "close"
 // CHECK-NEXT: "of": [
 // CHECK-NEXT: 0,
 // CHECK-NEXT: 1

@@ -55,10 +55,13 @@ heddle.schedule @rows {
 // CHECK: "positions": [
 // CHECK: "kind": "decoded"
 // CHECK: "kind": "undecoded"
+// CHECK-NEXT: "name": "external"
 // CHECK-NEXT: "count": 64
 // CHECK: "kind": "undecoded"
+// CHECK-NEXT: "name": "active"
 // CHECK-NEXT: "count": 16
 // CHECK: "kind": "committed"
+// CHECK-NEXT: "name": "recent"
 // CHECK-NEXT: "cadence": {
 // CHECK-NEXT: "kind": "every"
 // CHECK-NEXT: "period": 32
@@ -66,10 +69,12 @@ heddle.schedule @rows {
 // CHECK-NEXT: "in_block": false,
 // CHECK-NEXT: "after_eos": true
 // CHECK: "kind": "union"
+// CHECK-NEXT: "name": "seen"
 // CHECK-NEXT: "of": [
 // CHECK-NEXT: 0,
 // CHECK-NEXT: 1
 // CHECK: "kind": "fixed"
+// CHECK-NEXT: "name": "window"
 // CHECK-NEXT: "of": [
 // CHECK-NEXT: 4
 // CHECK: "visible": 5

@@ -143,7 +143,7 @@ TEST(Program, WhatAStepMeasuresDecidesTheNext) {
     DriftWatch watch(manifest);
     for (int64_t step = 1; step <= 13; ++step) {
       StepPlace place = watch.at(plannedPlace(step, 13, blockSteps));
-      EXPECT_EQ(watch.renews(place), passAt(manifest, place) == 0u);
+      EXPECT_EQ(watch.renews(place), passesAt(manifest, place).front() == 0u);
       EXPECT_EQ(watch.isReference(place), !steps.empty() &&
                                               steps.back() + 1 == step &&
                                               !watch.renews(place));

@@ -69,7 +69,7 @@ Status ProgramExecutor::measureDrift(const AttentionTensors &tensors) {
     const bool isReference = sequence.drift.isReference(rows.place());
     if (isReference || sequence.drift.renews(rows.place()))
       sequence.referenced.assign(sequence.referenced.size(), 0);
-    const Picked &valued = valueRows(sequence);
+    const Picked &valued = valueRows(layers - 1, sequence);
     for (int64_t i = 0; i < valued.count(rows.rows()); ++i) {
       const int64_t row = batch.offsets[s] + (valued.all ? i : valued.rows[i]);
       const int64_t place = batch.positions[row] - rows.shape().promptLength;

@@ -85,7 +85,6 @@ nb::dict stepDict(const rt::ModelConfig &config, const rt::StepRecord &record) {
   step["operations"] = operationsOf(config, record);
   step["refreshes"] = record.counters.refreshes;
   step["salient_rows"] = record.counters.salientRows;
-  step["refreshes"] = record.counters.refreshes;
   step["similarity"] = record.counters.similarity;
   step["seconds"] = record.seconds;
   return step;

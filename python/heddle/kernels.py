@@ -401,7 +401,10 @@ class Plan:
                              "nothing to reuse; call the plan itself")
         if _compiling():
             return Selection(self.key, _ops().select(q, k, k, self.key), q.shape, k.shape)
-        lists = _call("select", _SELECT, self, q, k, k)
+        tensors = self.kernels.tensors
+        lists = tensors.call(_SELECT, q, k, k, None, self.prompt) if tensors is not None else None
+        if lists is None:
+            lists = _call("select", _SELECT, self, q, k, k)
         if lists is None:  # of a bundle, which alone can know
             raise ValueError("pairs: the bundle selects none of them (columns, blocks), so there "
                              "is nothing to reuse; call the plan itself")

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/program/Program.h"
+#include "bundle/program/ProgramChecks.h"
 #include "runtime/reference/ReferenceExecutor.h"
 #include "runtime/schedule/Executor.h"
 #include "runtime/test/conformance/Conformance.h"
@@ -19,13 +20,15 @@
 using namespace heddle;
 using namespace heddle::conformance;
 
-/// The fewest layers of which every rule gets one, or 0.
+/// The fewest layers of which every rule gets one and that have all layers that
+/// rows and reuse name, or 0.
 static int64_t layersFor(const bundle::Manifest &manifest) {
   constexpr int64_t most = 128;
   for (int64_t layers = 1; layers <= most; ++layers) {
     Result<std::vector<size_t>> rules = bundle::rulesOfLayers(manifest, layers);
-    if (rules && std::set<size_t>(rules->begin(), rules->end()).size() ==
-                     manifest.rules.size())
+    if (rules && !bundle::checkLayers(manifest, layers) &&
+        std::set<size_t>(rules->begin(), rules->end()).size() ==
+            manifest.rules.size())
       return layers;
   }
   return 0;

@@ -238,8 +238,9 @@ private:
     return value("p", "union " + set + ", " + other);
   }
 
-  /// The commits of a schedule in which every masked position has its row.
-  void commits() {
+  /// The commits of a schedule in which every masked position has its row; with
+  /// `mayRevoke` also each that a commit made a mask again.
+  void commits(bool mayRevoke = true) {
     if (below(3) == 0)
       return;
     if (below(2)) {
@@ -252,7 +253,7 @@ private:
         "quota",   "above(0.9)", "factor(5/4)", "factor(1, last_alone)",
         "best(2)", "timesteps",  "even",        "even_above(1/2)"};
     std::string rule = "commit " + oneOf(rules);
-    if (below(5) == 0)
+    if (mayRevoke && below(5) == 0)
       rule += " revoke(below = " + oneOf({"0.9", "1/50", "1/1"}) + ")";
     if (below(4) == 0)
       rule += " passes(at_least = 2)";
@@ -377,7 +378,7 @@ private:
       else
         add("recompute salient(below = 1/100) in %response");
     }
-    commits();
+    commits(/*mayRevoke=*/false);
   }
 
   void salientRows() {

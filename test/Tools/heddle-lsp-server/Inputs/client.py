@@ -190,7 +190,7 @@ def test_completion(server):
           lacks=["first", "%p"])
     check("commit ^", has=["quota", "above", "factor", "best"], lacks=["within", "stop", "kv"])
     check("commit quota ^", has=["within", "on", "stop"], lacks=["quota", "above"])
-    check("reuse ^", exactly=["kv", "context", "output", "ffn"])
+    check("reuse ^", exactly=["kv", "context", "output", "ffn", "attention"])
     # Parameters where numbers of their kind are.
     check("%x = window(^", exactly=["size"])
     check("%x = cadence at(^", exactly=["share", "step"])

@@ -166,6 +166,13 @@ void LayerChecker::findPasses() {
         break;
     }
   }
+  // Once, as it is asked of each pass for each rule.
+  letsEnd.assign(manifest.passes.size(), false);
+  for (size_t i = 0; i < places.size(); ++i)
+    if (!reuseAt(places[i]).carries())
+      for (size_t pass : passesOf[i])
+        letsEnd[pass] =
+            manifest.passes[pass].exact == Pass::Exact::LeastSimilar;
 }
 
 bool LayerChecker::hasPlace(const std::vector<LayerRange> &ranges,
@@ -312,16 +319,6 @@ std::optional<ProgramProblem> LayerChecker::checkKept(size_t index) {
                "end");
   }
   return problem;
-}
-
-bool LayerChecker::endsByChoice(size_t index) const {
-  if (manifest.passes[index].exact != Pass::Exact::LeastSimilar)
-    return false;
-  for (size_t i = 0; i < places.size(); ++i)
-    if (!reuseAt(places[i]).carries() &&
-        std::count(passesOf[i].begin(), passesOf[i].end(), index))
-      return true;
-  return false;
 }
 
 std::optional<ProgramProblem> LayerChecker::checkPlaces() {

@@ -19,7 +19,8 @@ namespace heddle::bundle {
 
 class LayerChecker {
 public:
-  explicit LayerChecker(const Manifest &manifest) : manifest(manifest) {}
+  explicit LayerChecker(const Manifest &manifest)
+      : manifest(manifest), letsEnd(manifest.passes.size()) {}
 
   /// L1, L2, S9: ranges are in order, and clauses that are all there is for
   /// their layers share none. To be called before the others.
@@ -30,7 +31,7 @@ public:
   std::optional<ProgramProblem> checkKept(size_t pass);
 
   /// Whether some layer of a pass of LeastSimilar rows may let the others end.
-  bool endsByChoice(size_t pass) const;
+  bool endsByChoice(size_t pass) const { return letsEnd[pass]; }
 
   /// R16, R17: what a layer computes comes from the layers before.
   std::optional<ProgramProblem> checkPlaces();
@@ -60,6 +61,7 @@ private:
   std::vector<int64_t> places;
   int64_t modelLayers = 0;
   std::vector<std::vector<size_t>> passesOf; ///< [places]: that may run there
+  std::vector<bool> letsEnd;                 ///< [passes]: endsByChoice()
   std::vector<signed char> heldBy; ///< [sets x sets]: holdsAll(); -1: not known
   std::optional<ProgramProblem> problem;
 };

@@ -423,8 +423,6 @@ struct Pass {
   Ratio keep;         ///< LeastSimilar: floor(keep * rows in `among`)
   int64_t among = -1; ///< LeastSimilar: index into Manifest::positions
 
-  /// Whether it takes every layer and computes all visible rows.
-  bool isWhole() const { return layers.empty() && computesAllRows(); }
   /// Whether its layers compute all visible rows.
   bool computesAllRows() const { return rows < 0 && exact == Exact::All; }
   /// Whether attention contexts are compared with cached ones.

@@ -495,8 +495,9 @@ sequenceShapes(const std::vector<int64_t> &promptLengths,
                const GenerateOptions &options) {
   std::vector<SequenceShape> shapes;
   for (int half = 0; half < (options.sampling.cfgScale > 0 ? 2 : 1); ++half)
-    for (int64_t prompt : promptLengths)
-      shapes.push_back({prompt + options.genLength, prompt});
+    for (size_t s = 0; s < promptLengths.size(); ++s)
+      shapes.push_back({promptLengths[s] + options.genLength, promptLengths[s],
+                        half ? static_cast<int64_t>(s) : -1});
   return shapes;
 }
 

@@ -47,12 +47,13 @@ struct StepCounters {
   /// contexts; else empty.
   std::vector<int64_t> salientRows;
   /// [sequences] of a schedule with a cadence by drift, else empty: the mean
-  /// similarity that the step before found, by which this one goes.
+  /// similarity that the step before found, by which this one goes. A guided
+  /// sequence has one, of its conditional half.
   std::vector<std::optional<double>> similarity;
   int64_t cacheBytesWritten = 0; ///< of K, V, contexts, outputs, FFN outputs
   int64_t cacheBytesRead = 0;    ///< the same, of rows not computed
 
-  /// Adds another step's, but for its layers' salientRows.
+  /// Adds another step's, but for its layers' salientRows and similarity.
   StepCounters &operator+=(const StepCounters &step) {
     for (int64_t StepCounters::*member :
          {&StepCounters::pairs, &StepCounters::densePairs,
@@ -61,8 +62,8 @@ struct StepCounters {
           &StepCounters::refreshes, &StepCounters::activeRows,
           &StepCounters::queryRows, &StepCounters::keyRows,
           &StepCounters::valueRows, &StepCounters::projectedRows,
-          &StepCounters::ffnRows, &StepCounters::cacheBytesWritten,
-          &StepCounters::cacheBytesRead})
+          &StepCounters::ffnRows, &StepCounters::mergedRows,
+          &StepCounters::cacheBytesWritten, &StepCounters::cacheBytesRead})
       this->*member += step.*member;
     return *this;
   }

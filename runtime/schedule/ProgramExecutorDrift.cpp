@@ -38,9 +38,13 @@ Status ProgramExecutor::readDrift() {
       return similarity.takeError();
     found = *similarity;
   }
+  std::vector<std::optional<double>> similarities;
   for (const std::unique_ptr<Sequence> &each : sequences) {
     Sequence &sequence = *each;
+    const int64_t driftsAs = sequence.rows.shape().driftsAs;
     std::optional<double> similarity;
+    if (driftsAs >= 0)
+      similarity = similarities[static_cast<size_t>(driftsAs)];
     if (sequence.compared > 0) {
       // In fp64, so that rows of many bits of 1 have a mean of 1.
       double sum = 0;
@@ -52,7 +56,9 @@ Status ProgramExecutor::readDrift() {
     sequence.compared = 0;
     if (sequence.rows.inStep())
       sequence.drift.finish(sequence.rows.place(), similarity);
-    counted.similarity.push_back(similarity);
+    similarities.push_back(similarity);
+    if (driftsAs < 0)
+      counted.similarity.push_back(similarity);
   }
   return Status::success();
 }
@@ -64,7 +70,7 @@ Status ProgramExecutor::measureDrift(const AttentionTensors &tensors) {
   for (size_t s = 0; s < sequences.size(); ++s) {
     Sequence &sequence = *sequences[s];
     const SequenceRows &rows = sequence.rows;
-    if (!rows.inStep())
+    if (!rows.inStep() || rows.shape().driftsAs >= 0)
       continue;
     const bool isReference = sequence.drift.isReference(rows.place());
     if (isReference || sequence.drift.renews(rows.place()))

@@ -157,6 +157,12 @@ Status ProgramExecutor::mapLayer(int64_t layer,
         map.mass[first + cellOf(positions[j])] +=
             p[j] / static_cast<float>(total) / rows;
       keysOfRow(terms, args, head, groups, place[i], paired);
+      // What is kept of the keys outside is of an earlier step.
+      if (keepsOutside() && !sequence.rows.inside().fresh)
+        std::erase_if(paired, [&](int32_t j) {
+          return j < sequence.rows.inside().begin ||
+                 j >= sequence.rows.inside().end;
+        });
       for (int32_t j : paired) {
         const int64_t at = cellOf(positions[j]);
         map.kept[first + at] += 1 / (visibleIn[at] * rows);

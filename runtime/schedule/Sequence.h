@@ -19,6 +19,9 @@ namespace heddle::rt {
 struct SequenceShape {
   int64_t length = 0;       ///< positions, prompt and response
   int64_t promptLength = 0; ///< in [0, length]
+  /// A sequence before this one, by whose drift this one goes: the other half
+  /// of a guided one. Both then compute the same rows. -1: by its own.
+  int64_t driftsAs = -1;
 };
 
 /// What is known of a sequence before the forward pass of a step. The memory is

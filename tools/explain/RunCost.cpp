@@ -256,8 +256,9 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
     if (!kept.exact && cost.certainty == Certainty::Exact)
       cost.certainty = Certainty::AtMost;
   }
+  // Parts of the keys have kernels for some rows.
   result.whole =
-      result.attended == step.sequences * request.run.length &&
+      !step.merges && result.attended == step.sequences * request.run.length &&
       std::ranges::count_if(manifest.kernels[kernel].terms, readsList) <= 1;
   for (const Term &term : manifest.kernels[kernel].terms) {
     using Pattern = LayerStep::Pattern;
@@ -556,9 +557,6 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
           cost->certainty = Certainty::About;
       }
   }
-  // Each of both sequences of a guided step drifts by itself; one is followed.
-  if (request.run.follow && cost->sequences > 1 && driftOf(manifest))
-    cost->certainty = Certainty::About;
   const std::vector<int64_t> lengths(static_cast<size_t>(cost->sequences),
                                      request.run.length);
   RunCost dense = costOfDense(request, lengths);

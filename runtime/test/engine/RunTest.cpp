@@ -569,7 +569,21 @@ TEST_F(RunTest, HostDrivenCachesByDrift) {
   drift.fraction = {19, 20};
   manifest.passes = {passOn(drift), some};
   manifest.reuse.kv = true;
-  compareHostDriven(manifest, promptsOf({7, 30}), lengthsOf(16, 8, 16));
+  for (double guidance : {0.0, 1.5}) {
+    GenerateOptions options = lengthsOf(16, 8, 16);
+    options.sampling.cfgScale = guidance;
+    compareHostDriven(manifest, promptsOf({7, 30}), options);
+    // The halves of a guided sequence compute the same rows, by one drift.
+    int64_t drifted = 0;
+    for (const auto &step :
+         record(*hostDriven, promptsOf({7, 30}), options).steps) {
+      EXPECT_EQ(step.counters.similarity.size(), 2u);
+      EXPECT_EQ(step.counters.activeRows % (guidance > 0 ? 2 : 1), 0);
+      for (const std::optional<double> &each : step.counters.similarity)
+        drifted += each && *each < 0.95;
+    }
+    EXPECT_GT(drifted, 0);
+  }
 }
 
 // Queries, keys and lists are brought from the device for them.

@@ -97,7 +97,7 @@ TEXTS = {
 # layers found to have changed of both sequences together; where none changed in one, it has nothing to correct.
 GUIDED = {
     "dense": "exact", "pulsecol": "exact", "window-diffusion": "exact", "dllm-cache": "exact", "dyllm": "at_most",
-    "columns-in-window": "exact", "streaming-llm": "exact"}
+    "columns-in-window": "exact", "streaming-llm": "exact", "dual-cache-drift": "exact"}
 
 
 def call(*command):

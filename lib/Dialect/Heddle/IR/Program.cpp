@@ -113,7 +113,11 @@ static StringRef nameOf(Operation *op) {
   const bool isPlain = name == plainName(op) ||
                        (stem.size() < name.size() && stem.consume_back("_") &&
                         stem == plainName(op));
-  return isPlain || name.size() > bundle::Positions::longestName ? "" : name;
+  // A location that a source states may have any text.
+  const bool isName =
+      name.size() <= bundle::Positions::longestName &&
+      llvm::all_of(name, [](char c) { return llvm::isPrint(c) && c != ' '; });
+  return isPlain || !isName ? "" : name;
 }
 
 LogicalResult Reader::addSet(Operation *op) {

@@ -5,7 +5,7 @@
 keeps, by the share of keys that is kept, over all layers, heads and rows.
 
   python3 python/recall.py --model models/heddle-4m --tasks recall --examples 4
-  python3 python/recall.py --model models/heddle-4m --tasks recall --json r.json --plot r.svg
+  python3 python/recall.py --model models/heddle-4m --tasks recall --json r.jsonl --plot r.svg
 
 Patterns: the oracle, the best keys of each row; columns, the best of a group's mean; blocks,
 the best tiles by mean; window, the nearest keys; and columns and blocks a while later: chosen when
@@ -14,6 +14,7 @@ the plain statement of the model in heddle_reference. Needs PyTorch; --plot matp
 """
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -41,7 +42,7 @@ def options():
     p.add_argument("--seed", type=int, default=2026)
     p.add_argument("--groups", type=numbers, default=[32, 128], help="rows of columns' groups")
     p.add_argument("--blocks", type=numbers, default=[32, 128], help="rows and keys of a block")
-    p.add_argument("--json", metavar="FILE", help="write the figures here as well")
+    p.add_argument("--json", metavar="FILE", help="write the figures here as well, a line each")
     p.add_argument("--plot", type=plot_file, metavar="FILE", help="draw them, .png or .svg")
     return p.parse_args()
 
@@ -51,7 +52,7 @@ if __name__ == "__main__":  # before PyTorch is loaded: --help needs none
 
 import torch  # noqa: E402
 
-from heddle.evaluation.report import pyplot, save  # noqa: E402
+import recall_report as report  # noqa: E402
 from heddle.evaluation.tasks import find  # noqa: E402
 from heddle_reference import weights  # noqa: E402
 from heddle_reference.model import make, probabilities  # noqa: E402
@@ -62,37 +63,37 @@ FRACTIONS = ("1/20", "1/10", "1/5", "3/10", "1/2", "7/10")
 
 
 def pooled(p, rows):
-    """Means over groups of `rows` queries: p [heads, n, n] -> [heads, groups, n]."""
-    n = p.shape[1]
-    return torch.stack([p[:, i:i + rows].mean(1) for i in range(0, n, rows)], 1)
+    """Sums over groups of `rows` queries: p [heads, n, n] -> [heads, groups, n]."""
+    return torch.stack([part.sum(1) for part in p.split(rows, 1)], 1)
 
 
-def mask(p, kind, size, keep):
-    """The keys that a pattern keeps of p: bool [heads, n, n]. At least one key (tile) a row."""
-    heads, n, _ = p.shape
-    allowed = torch.zeros(heads, n, n, dtype=torch.bool)
-    count = keep_count(keep, n)
+def chosen(means, kind, size, keep):
+    """The keys that columns or blocks keep for each group of rows, at least one key (tile): bool as means, [heads, groups, n]."""
+    n = means.shape[-1]
+    if kind == "columns":
+        return torch.zeros_like(means, dtype=torch.bool).scatter(-1, means.topk(keep_count(keep, n), -1).indices, True)
+    tiles = -(-n // size)  # sums over each of `size` keys, the last may be smaller
+    sums = torch.nn.functional.pad(means, (0, tiles * size - n)).view(*means.shape[:2], tiles, size).sum(-1)
+    best = sums.topk(keep_count(keep, tiles), -1).indices
+    return torch.zeros_like(sums, dtype=torch.bool).scatter(-1, best, True).repeat_interleave(size, -1)[..., :n]
+
+
+def recalled(first, later, kind, size, fractions):
+    """[(share of mass, share of keys)] by fraction, in the mean over rows and heads: of `later`, on what columns and blocks
+    chose by `first`. Both are [heads, n, n]."""
+    heads, n, _ = later.shape
+    fractions = [Fraction(keep) for keep in fractions]
     if kind == "oracle":
-        return allowed.scatter(-1, p.topk(count, -1).indices, True)
+        ranked, counts = later.sort(-1, descending=True).values, [keep_count(keep, n) for keep in fractions]
+        return [(ranked[..., :count].sum(-1).mean().item(), count / n) for count in counts]
     if kind == "window":
-        i = torch.arange(n)
-        return ((i[:, None] - i[None, :]).abs() <= count // 2).expand(heads, n, n)
-    means = pooled(p, size)
-    if kind == "blocks":  # tiles of `size` keys: sums over each, the last may be smaller
-        tiles = -(-n // size)
-        sums = torch.nn.functional.pad(means, (0, tiles * size - n)).view(heads, -1, tiles, size).sum(-1)
-        best = sums.topk(keep_count(keep, tiles), -1).indices
-        chosen = torch.zeros(heads, sums.shape[1], tiles, dtype=torch.bool).scatter(-1, best, True)
-        keys = chosen.repeat_interleave(size, -1)[..., :n]
-    else:
-        best = means.topk(count, -1).indices
-        keys = torch.zeros(heads, means.shape[1], n, dtype=torch.bool).scatter(-1, best, True)
-    return keys.repeat_interleave(size, 1)[:, :n]
-
-
-def recalled(p, allowed):
-    """(share of mass, share of keys) that `allowed` keeps of p, in the mean over rows and heads."""
-    return (p * allowed).sum(-1).mean().item(), allowed.float().mean().item()
+        i, mean = torch.arange(n), later.mean(0)
+        near = [(i[:, None] - i).abs() <= keep_count(keep, n) // 2 for keep in fractions]
+        return [((mean * allowed).sum(-1).mean().item(), allowed.float().mean().item()) for allowed in near]
+    rows = torch.tensor([min(size, n - i) for i in range(0, n, size)])[:, None]  # the last group may be smaller
+    means, sums = pooled(first, size) / rows, pooled(later, size)
+    kept = [chosen(means, kind, size, keep) for keep in fractions]
+    return [((sums * keys).sum().item() / (heads * n), (keys * rows).sum().item() / (heads * n * n)) for keys in kept]
 
 
 def maps(model, tokens):
@@ -126,13 +127,10 @@ def measure(model, pairs, mask_token, kinds, fractions, gen):
             there[place] = answer[place - len(prompt)]
         for first, later in zip(maps(model, start), maps(model, there)):
             for kind, size in kinds:
-                for keep in fractions:
-                    fixed = mask(first, kind, size, Fraction(keep))
-                    measured = [(False, first)]
-                    if kind in ("columns", "blocks"):
-                        measured.append((True, later))
-                    for is_later, p in measured:
-                        sums.setdefault((kind, size, is_later, keep), []).append(recalled(p, fixed))
+                measured = [(False, first), *([(True, later)] if kind in ("columns", "blocks") else [])]
+                for is_later, p in measured:
+                    for keep, found in zip(fractions, recalled(first, p, kind, size, fractions)):
+                        sums.setdefault((kind, size, is_later, keep), []).append(found)
     rows = []
     for (kind, size, later, keep), values in sums.items():
         mass, keys = (sum(v) / len(values) for v in zip(*values))
@@ -140,34 +138,14 @@ def measure(model, pairs, mask_token, kinds, fractions, gen):
     return rows
 
 
-def name(row):
-    return row["pattern"] + (f" of {row['size']}" if row["size"] else "") + (", later" if row["later"] else "")
-
-
-def markdown(rows):
-    lines = {}
-    for row in rows:
-        lines.setdefault(name(row), {})[row["keep"]] = row["mass"]
-    keeps = list(dict.fromkeys(row["keep"] for row in rows))
-    text = ["| kept | " + " | ".join(f"{100 * float(Fraction(k)):g}%" for k in keeps) + " |",
-            "|---|" + "---:|" * len(keeps)]
-    text += [f"| {label} | " + " | ".join(f"{100 * of[k]:.1f}" for k in keeps) + " |"
-             for label, of in lines.items()]
-    return "\n".join(text)
-
-
-def plot(rows, path, title):
-    figure, axes = pyplot().subplots(figsize=(7, 4.5), layout="constrained")
-    lines = {}
-    for row in rows:
-        lines.setdefault(name(row), []).append((100 * row["keys"], 100 * row["mass"]))
-    for label, points in lines.items():
-        axes.plot(*zip(*points), marker="o", markersize=3, label=label,
-                  linestyle="--" if label.endswith("later") else "-")
-    axes.set(xlabel="keys kept, %", ylabel="attention mass kept, %", ylim=(0, 102), title=title)
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize="small")
-    save(figure, path)
+def machine():
+    """The CPU's name."""
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            key, _, value = line.partition(":")
+            if key.strip() == "model name":
+                return value.strip()
+    return platform.machine()
 
 
 def main(args):
@@ -178,16 +156,16 @@ def main(args):
     rows = measure(model, pairs, model.config["mask_token_id"],
                    patterns(args.groups, args.blocks), FRACTIONS,
                    max(32, *(len(answer) for _, answer in pairs)))
-    about = (f"{os.path.basename(os.path.abspath(args.model))}, {args.tasks}, "
-             f"{sum(len(x) for x, _ in pairs) / len(pairs):.0f} tokens in the mean, seed {args.seed}, "
-             f"{time.strftime('%Y-%m-%d')}, {platform.machine()}")
-    print(f"Percent of attention mass on the keys kept: {about}.\n\n{markdown(rows)}")
+    about = {"model": os.path.basename(os.path.abspath(args.model)), "tasks": args.tasks,
+             "tokens": sum(len(x) for x, _ in pairs) / len(pairs), "dtype": "f32", "seed": args.seed,
+             "machine": machine(), "date": time.strftime("%Y-%m-%d")}
+    rows = [{**about, **row, "mass": round(row["mass"], 5), "keys": round(row["keys"], 5)} for row in rows]
+    print(f"Percent of attention mass on the keys kept: {report.about(rows[0])}.\n\n{report.markdown(rows)}")
     if args.json:
         with open(args.json, "w", encoding="utf-8") as out:
-            json.dump({"about": about, "rows": rows}, out, indent=2)
-            out.write("\n")
+            out.writelines(json.dumps(row) + "\n" for row in rows)
     if args.plot:
-        plot(rows, args.plot, about)
+        report.plot(rows, args.plot)
     return 0
 
 

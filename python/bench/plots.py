@@ -8,9 +8,11 @@
   python3 python/bench/plots.py quality                      writes the tables of docs/Quality.md from the same rows
   python3 python/bench/plots.py records                      the tables of recorded runs in docs/Quality.md
 
-What is drawn: the tables of heddle-eval, PNG and SVG, from rows that --measure wrote into docs/images/results; the page
-of a recorded run; the pages of heddlec --explain=html. Each plot says model, dtype, date, machine and seed. Runs the
-installed package; plots need matplotlib, pages Chromium. Look at what is drawn before you commit it.
+What is drawn: the tables of heddle-eval and of recall.py, PNG and SVG, from rows that --measure wrote into
+docs/images/results; the page of a recorded run; the pages of heddlec --explain=html. Each plot says model, dtype, date,
+machine and seed. The table of searches is that of the heads of docs/images/results/search-*.mlir, which heddle-tune wrote.
+Runs the installed package; plots need matplotlib, recall to be measured PyTorch, pages Chromium. Look at what is drawn
+before you commit it.
 """
 
 import argparse
@@ -27,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NEEDLES = ROOT / "examples" / "needles.txt"
 QUALITY = ROOT / "docs" / "Quality.md"
 EXPLAIN = ROOT / "test" / "Tools" / "explain"
-sys.path.append(str(EXPLAIN))
+sys.path += [str(EXPLAIN), str(ROOT / "python")]
 
 
 @dataclass(frozen=True)
@@ -42,35 +44,51 @@ class Plot:
     over: str = "pairs"
 
 
+@dataclass(frozen=True)
+class Recall:
+    """Of recall.py: what it measures."""
+    models: tuple = ("heddle-4m",)
+    tasks: tuple = ("recall",)
+    length: int = 512
+    examples: int = 3
+    blocks: str = "32"
+
+
 LONG = dict(models=("heddle-long-9m", "heddle-dream-long-9m"), tasks=("needles",), length=4096, examples=32, device="cuda")
+LONG_LLADA, LONG_DREAM = ({**LONG, "models": (model,)} for model in LONG["models"])
 
 PLOTS = {
     **{f"table-{name}": Plot(name) for name in ("pulsecol", "pulsecol-ablations", "sparsed", "dyllm", "window", "composed")},
     "table-long-pulsecol": Plot("pulsecol", **LONG),
-    **{f"table-long-{name}": Plot(table, **{**LONG, "models": LONG["models"][:1]})
+    **{f"table-long-{name}": Plot(table, **LONG_LLADA)
        for name, table in (("ablations", "pulsecol-ablations"), ("sparsed", "sparsed"), ("dyllm", "dyllm"), ("window", "window"),
                            ("composed", "composed"))},
     "table-long-speed": Plot("parallel", over="speed", **LONG),
-}
-#: What has rows in docs/images/results: the plots, and tables of docs/Quality.md alone.
-ROWS = {
-    **PLOTS,
-    "drift": Plot("drift", examples=32),
     "answers-long": Plot("answers", **{**LONG, "examples": 128}),
-    "caches-long": Plot("caches", **{**LONG, "models": LONG["models"][:1]}),
-    **{f"{name}-dream-long": Plot(name, **{**LONG, "models": LONG["models"][1:]})
-       for name in ("sparsed", "dyllm", "window", "composed")},
+    "caches-long": Plot("caches", **LONG_LLADA),
+    **{f"{name}-dream-long": Plot(name, **LONG_DREAM) for name in ("sparsed", "dyllm", "window", "composed")},
+    "drift": Plot("drift", examples=32),
+    "dyllm-limit": Plot("dyllm-limit", models=LONG["models"][:1], tasks=("multi_value",), length=1024, examples=6),
+    "recall": Recall(),
+    "recall-long": Recall(LONG["models"], ("multi_key",), 2048, 2, "32,128"),
+}
+#: Of a search's head, what docs/Quality.md says.
+SEARCH = {
+    "found": r"^// Found by heddle-tune, (?P<date>[\d-]+), (?P<machine>.+?)(?: \(.*\))?: (?P<found>.+)\.$",
+    "tasks": r"^// tasks +.+; (?P<examples>\d+) examples a task, ",
+    "right": r"^// right +(?P<right>\d+ of \d+), ",
+    "others": r"^// others +(?P<others>[\d.]+)% .*; dense (?P<dense>[\d.]+)% ",
+    "cost": r"^// cost +.* (?P<cost>[\d.]+%) of dense's ",
 }
 #: Of a row in docs/images/results. What a row of a plot does not need may be missing.
 ABOUT = ("schedule", "settings", "task", "length", "seed", "options", "model", "dtype", "machine", "date", "count", "right")
 WORK = ("steps", "tokens", "rows", "pairs", "dense_pairs", "operations", "seconds")
 
 
-def measure(name, args):
-    """Runs the schedules of a plot, and writes its rows."""
+def evaluated(name, plot, args):
+    """The rows of heddle-eval's table."""
     import heddle
     from heddle.evaluation import tables
-    plot = ROWS[name]
     say = lambda record, done, total: print(f"\r{name}: {done} of {total}", end="" if done < total else "\n", file=sys.stderr)
     rows = []
     for model in plot.models:
@@ -78,10 +96,28 @@ def measure(name, args):
         rows += heddle.evaluate(ROOT / "models" / model, plot.tasks, schedules=tables.TABLES[plot.table](plot.length),
                                 examples=plot.examples, length=plot.length, device=plot.device,
                                 out=args.raw / f"{model}-{plot.examples}.jsonl", on_batch=say)
+    return [{key: round(row[key], 3) if key == "seconds" else row[key] for key in ABOUT + WORK} for row in rows]
+
+
+def recalled(name, plot, args):
+    """The rows of recall.py."""
+    rows = []
+    for model in plot.models:
+        out = args.raw / f"{name}-{model}.jsonl"
+        subprocess.run([sys.executable, ROOT / "python" / "recall.py", "--model", ROOT / "models" / model,
+                        "--tasks", ",".join(plot.tasks), "--length", str(plot.length), "--examples", str(plot.examples),
+                        "--blocks", plot.blocks, "--json", out], check=True)
+        rows += [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    return rows
+
+
+def measure(name, args):
+    """Runs what a plot shows, and writes its rows."""
+    plot = PLOTS[name]
+    rows = (recalled if isinstance(plot, Recall) else evaluated)(name, plot, args)
     args.results.mkdir(parents=True, exist_ok=True)
     with open(args.results / f"{name}.jsonl", "w", encoding="utf-8") as file:
-        for row in rows:
-            file.write(json.dumps({key: round(row[key], 3) if key == "seconds" else row[key] for key in ABOUT + WORK}) + "\n")
+        file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 def results(name, folder):
@@ -91,25 +127,64 @@ def results(name, folder):
 
 
 def draw(name, args):
+    import recall_report
     from heddle.evaluation import report
     report.pyplot()  # says what is missing
     import matplotlib
     # The same rows are the same file.
     os.environ["SOURCE_DATE_EPOCH"] = "0"
     matplotlib.rcParams["svg.hashsalt"] = "heddle"
+    rows, plot = results(name, args.results), PLOTS[name]
     for end in ("png", "svg"):
-        report.plot(results(name, args.results), args.images / f"{name}.{end}", PLOTS[name].over)
-        print(f"{name}.{end}")
+        path = args.images / f"{name}.{end}"
+        if isinstance(plot, Recall):
+            recall_report.plot(rows, path)
+        else:
+            report.plot(rows, path, plot.over)
+        print(path.name)
+
+
+def search(name, folder):
+    """What the head of a found schedule says: {"found", "date", "machine", "examples", "right", "others", "dense", "cost"}."""
+    text, said = (folder / f"{name}.mlir").read_text(encoding="utf-8"), {}
+    for line, pattern in SEARCH.items():
+        found = re.search(pattern, text, re.M)
+        if not found:
+            sys.exit(f"plots.py: {folder / name}.mlir: expected the head that heddle-tune writes, found no line '{line}'")
+        said.update(found.groupdict())
+    return said
+
+
+def searches(names, folder):
+    """The table of found schedules."""
+    lines = ["| search | found | examples a task | right | of examples not searched, % | dense there, % | estimate, of dense | day, machine |",
+             "|---|---|---:|---:|---:|---:|---:|---|"]
+    for name in names:
+        said = search(name, folder)
+        lines.append(f"| [{name}](images/results/{name}.mlir) | {said['found']} | {said['examples']} | {said['right']} | "
+                     f"{said['others']} | {said['dense']} | {said['cost']} | {said['date']}, {said['machine']} |")
+    return lines
 
 
 def quality_text(text, folder):
-    """A page whose tables, each below <!-- rows: NAME MODEL -->, are those of the rows in a folder."""
+    """A page whose tables, each below <!-- rows: NAME MODEL --> or <!-- searches: NAME ... -->, are those of the results in a
+    folder."""
+    import recall_report
     from heddle.evaluation import report
 
     def table(found):
-        rows = [row for row in results(found[2], folder) if row["model"] == found[3]]
-        return found[1] + "".join(line + "\n" for line in report.markdown(rows, brief=True).splitlines() if line.startswith("|"))
-    return re.sub(r"(<!-- rows: (\S+) (\S+) -->\n)(?:\|.*\n)*", table, text)
+        kind, names = found[2], found[3].split()
+        if kind == "searches":
+            lines = searches(names, folder)
+        else:
+            name, model = names
+            rows = [row for row in results(name, folder) if row["model"] == model]
+            if isinstance(PLOTS[name], Recall):
+                lines = recall_report.markdown([row for row in rows if not row["later"]]).splitlines()
+            else:
+                lines = [line for line in report.markdown(rows, brief=True).splitlines() if line.startswith("|")]
+        return found[1] + "".join(line + "\n" for line in lines)
+    return re.sub(r"(<!-- (rows|searches): (.+?) -->\n)(?:\|.*\n)*", table, text)
 
 
 def quality(args):
@@ -184,12 +259,11 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0], epilog=__doc__.split("\n\n", 1)[1],
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("names", nargs="*", metavar="NAME",
-                   help=f"{', '.join(PLOTS)}; trace, explain: pages; quality, records: tables (default: all but these two); "
-                        f"with --measure, rows of the tables of docs/Quality.md: {', '.join(name for name in ROWS if name not in PLOTS)}")
+                   help=f"{', '.join(PLOTS)}; trace, explain: pages; quality, records: tables (default: all but these two)")
     p.add_argument("--measure", action="store_true",
-                   help="run the named tables' schedules before they are drawn; those of table-long-* need a GPU")
+                   help="run what the named plots show before they are drawn; of 4,096 tokens it needs a GPU")
     p.add_argument("--results", type=Path, default=ROOT / "docs" / "images" / "results",
-                   help="rows that are drawn (default: docs/images/results)")
+                   help="rows that are drawn, and found schedules (default: docs/images/results)")
     p.add_argument("--images", type=Path, default=ROOT / "docs" / "images", help="the plots (default: docs/images)")
     p.add_argument("--raw", type=Path, default=ROOT / "build" / "plots",
                    help="heddle-eval's files, of which nothing is run again, and records (default: build/plots)")
@@ -198,8 +272,8 @@ def main():
                    help="programs (default: build/dev/bin, or build/release/bin where that alone is)")
     args = p.parse_args()
     for name in args.names:
-        if name not in ROWS and name not in others:
-            p.error(f"'{name}': expected {', '.join((*ROWS, *others))}")
+        if name not in PLOTS and name not in others:
+            p.error(f"'{name}': expected {', '.join((*PLOTS, *others))}")
     if args.measure and not args.names:
         p.error("--measure: name the tables that are to be run")
     names = args.names or [*PLOTS, "trace", "explain"]
@@ -215,11 +289,10 @@ def main():
     args.images.mkdir(parents=True, exist_ok=True)
     try:
         for name in names:
-            if name in ROWS:
+            if name in PLOTS:
                 if args.measure:
                     measure(name, args)
-                if name in PLOTS:
-                    draw(name, args)
+                draw(name, args)
             else:
                 others[name](args)
     except (heddle.HeddleError, OSError, subprocess.CalledProcessError) as error:

@@ -177,6 +177,13 @@ def _best(points):
     return front[::-1]
 
 
+def _lines(names):
+    """The line that each schedule's point is on: those that differ in the last of their parameters alone share one, without
+    that one's value."""
+    stems = [name.rpartition(" ")[0] if ", " in name else name for name in names]
+    return [stem if stems.count(stem) > 1 else name for stem, name in zip(stems, names)]
+
+
 def plot(rows, path, over="pairs"):
     """Writes accuracy over the share of pairs ("pairs") or tokens a second ("speed") as PNG, SVG or
     PDF (by the path's end): a point a schedule with its 95% interval, joined over a sweep's settings. Points that
@@ -196,14 +203,13 @@ def plot(rows, path, over="pairs"):
                                     layout="constrained")
     for place, ((model, machine, dtype, seed), schedules) in zip(axes[0], groups.items()):
         found = []
-        for cells in schedules.values():
-            first, sums = next(iter(cells.values())), total(list(cells.values()))
-            # Points along one parameter are joined, those of different ones not.
-            found.append((", ".join([first["schedule"], *first["settings"]]), value(sums), sums))
+        for name, cells in zip(_lines(list(schedules)), schedules.values()):
+            sums = total(list(cells.values()))
+            found.append((name, value(sums), sums))
         at = [(x, 100 * sums["accuracy"]) for _, x, sums in found]
         wide = (max(x for x, _ in at) - min(x for x, _ in at)) or 1
         series = {}
-        for (name, _, sums), (x, y) in zip(found, _apart(at, 0.006 * wide, 0.02 * (top - bottom))):
+        for (name, _, sums), (x, y) in zip(found, _apart(at, 0.012 * wide, 0.02 * (top - bottom))):
             series.setdefault(name, []).append((x, y, y - 100 * sums["low"], 100 * sums["high"] - y))
         if over == "speed":
             place.plot(*zip(*_best(at)), color="0.8", linewidth=5, drawstyle="steps-pre", label="the best at this speed or more")

@@ -107,6 +107,12 @@ def caches(length):
     return [(response_cache, {"period": n}) for n in (1, 2, 3, 4, 8)]
 
 
+def dyllm_limit(length):
+    """DyLLM as its threshold nears 1, without its correction, with exact attention, and a cache as old as its."""
+    return [("dense", {}), *[("dyllm", {"below": x}) for x in ("0.8", "0.9999", "0.999999", "1")],
+            ("dyllm-no-propagation", {}), ("dyllm-ffn-only", {}), (response_cache, {"period": 4})]
+
+
 def drift(length):
     """Refreshes by drift beside as many at fixed steps: early in the run, and all through it."""
     fixed = [{"window": part, "count": n} for part in ("3/10", "1") for n in (1, 2, 4, 8)]
@@ -121,5 +127,5 @@ def answers(length):
 
 
 TABLES = {"pulsecol": pulsecol, "pulsecol-ablations": pulsecol_ablations, "sparsed": sparsed,
-          "dyllm": dyllm, "window": window_diffusion, "composed": composed,
+          "dyllm": dyllm, "dyllm-limit": dyllm_limit, "window": window_diffusion, "composed": composed,
           "parallel": parallel, "cards": cards, "caches": caches, "drift": drift, "answers": answers}

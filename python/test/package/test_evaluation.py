@@ -308,6 +308,9 @@ class EvaluateTest(unittest.TestCase):
         self.assertEqual(places, [(10, 100), (9, 100), (11.5, 100), (10, 50), (30, 100), (8, 100)])
         self.assertEqual(list(report._best([(1, 99), (2, 100), (3, 98), (5, 98.5), (9, 90), (8, 80)])),
                          [(1, 100), (2, 100), (5, 98.5), (9, 90)])
+        names = ["dense", "a, keep 1/2, count 1", "a, keep 1/2, count 2", "a, keep 1/5, count 1", "a, keep 1/2", "a, keep 1/5", "b"]
+        self.assertEqual(report._lines(names), ["dense", "a, keep 1/2, count", "a, keep 1/2, count", "a, keep 1/5, count 1", "a, keep",
+                                                "a, keep", "b"])
 
     @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "needs matplotlib")
     def test_plot(self):

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -13,13 +14,20 @@ import unittest
 from pathlib import Path
 
 from common import ROOT
-from heddle.evaluation import tasks
+from heddle.evaluation import report, tasks
+from heddle.tuning.command import _parser
 
 sys.path.append(str(ROOT / "python" / "bench"))
 import plots  # noqa: E402
+import recall_report  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 COMMAND = "python3 python/bench/plots.py"
+
+
+def searches():
+    """The searches of docs/Quality.md."""
+    return re.search(r"^<!-- searches: (.+) -->$", plots.QUALITY.read_text(encoding="utf-8"), re.M)[1].split()
 
 
 def said(path):
@@ -30,7 +38,8 @@ def said(path):
 class PlotsTest(unittest.TestCase):
     def test_every_picture_of_the_docs_is_drawn_by_it(self):
         self.assertEqual({p.name for p in IMAGES.iterdir() if p.is_file()}, plots.images())
-        self.assertEqual({p.stem for p in (IMAGES / "results").iterdir()}, set(plots.ROWS))
+        self.assertEqual({p.name for p in (IMAGES / "results").iterdir()},
+                         {*(f"{name}.jsonl" for name in plots.PLOTS), *(f"{name}.mlir" for name in searches())})
 
     def test_every_page_with_a_plot_says_the_command(self):
         pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
@@ -44,24 +53,54 @@ class PlotsTest(unittest.TestCase):
         for name in plots.PLOTS:
             texts = said(IMAGES / f"{name}.svg")
             for row in plots.results(name, IMAGES / "results"):
-                title = f"{row['model']}, {row['dtype']}, seed {row['seed']}, "
                 with self.subTest(name, row=row):
                     self.assertTrue(row["date"] and row["machine"])
-                    self.assertTrue(any(text.startswith(title) and row["date"] in text for text in texts), texts)
-                    self.assertIn(row["machine"], texts)
-                    self.assertIn(", ".join([row["schedule"], *row["settings"]]), texts)
+                    if isinstance(plots.PLOTS[name], plots.Recall):
+                        title = f"{row['model']}, {row['tasks']}, {row['tokens']:.0f} tokens in the mean"
+                        lines = {f"{row['dtype']}, seed {row['seed']}, {row['date']}, {row['machine']}", recall_report.name(row)}
+                    else:
+                        title = f"{row['model']}, {row['dtype']}, seed {row['seed']}, "
+                        lines = {row["machine"]}
+                        # A point of its own, or one of a line.
+                        label = report.label(row)
+                        self.assertTrue({label, label.rpartition(" ")[0]} & set(texts), texts)
+                    self.assertTrue(any(text.startswith(title) and (text == title or row["date"] in text) for text in texts), texts)
+                    self.assertLessEqual(lines, set(texts))
 
     def test_tables_of_the_page_are_the_rows(self):
         text = plots.QUALITY.read_text(encoding="utf-8")
         found = re.findall(r"^<!-- rows: (\S+) (\S+) -->$", text, re.M)
-        expected = {(name, model) for name, plot in plots.ROWS.items()
-                    if plot.tasks == ("needles",) or name not in plots.PLOTS for model in plot.models}
+        # Of the short prompts the page has the plots alone.
+        short = {name for name in plots.PLOTS if name.startswith("table-") and not name.startswith("table-long-")}
+        expected = {(name, model) for name, plot in plots.PLOTS.items() if name not in short for model in plot.models}
         self.assertEqual((set(found), len(found)), (expected, len(expected)))
         self.assertEqual(plots.quality_text(text, IMAGES / "results"), text)
         # A figure that no row has is found.
         wrong = re.sub(r"(?m)^\| dense \| 100 ", "| dense | 99 ", text, count=1)
         self.assertNotEqual(wrong, text)
         self.assertEqual(plots.quality_text(wrong, IMAGES / "results"), text)
+
+        wrong = text.replace("| 10.7% | 2026", "| 10.8% | 2026")
+        self.assertNotEqual(wrong, text)
+        self.assertEqual(plots.quality_text(wrong, IMAGES / "results"), text)
+
+    def test_searches_are_those_of_their_commands(self):
+        text = plots.QUALITY.read_text(encoding="utf-8").replace("\\\n", " ")
+        for name in searches():
+            said = plots.search(name, IMAGES / "results")
+            (command,) = re.findall(rf"^\$ (heddle-tune .* --out {name}\.jsonl -o {name}\.mlir)$", text, re.M)
+            args = _parser().parse_args(shlex.split(command)[1:])
+            head = (IMAGES / "results" / f"{name}.mlir").read_text(encoding="utf-8")
+            with self.subTest(name):
+                self.assertIn(f"// model      {Path(args.model).name}, bf16, ", head)
+                self.assertIn(f"// tasks      {', '.join(args.tasks)}; {said['examples']} examples a task, seed {args.seed}, length {args.length[0]}\n", head)
+                self.assertEqual(str(args.examples), said["examples"])
+                self.assertIn(f": {args.cost} of {args.cost_model}\n// floor      {args.floor}\n", head)
+                self.assertIn(f"// evidence   {args.out}\n", head)
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "search-all.mlir").write_text(head.replace("// cost", "// costs"))
+            with self.assertRaisesRegex(SystemExit, "found no line 'cost'"):
+                plots.search("search-all", Path(folder))
 
     def test_the_prompt_of_the_records(self):
         (task,) = tasks.find(["multi_query"])

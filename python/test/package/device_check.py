@@ -540,7 +540,7 @@ class Checks:
                 path = Path(folder) / schedule
                 subprocess.run([self.heddle_run, "-q", "-m", model, "-b", self.folder / f"run-{schedule}.hdl", "--dtype=bf16",
                                 f"--device={self.device}", "--record", path, "--record-every=3", "--gen-length=32",
-                                "--block-length=32", "--steps=16", prompt], check=True)
+                                "--block-length=32", "--steps=16", prompt], check=True, stdout=subprocess.DEVNULL)
                 record = Record(path)  # which checks shapes and ranges
                 steps = list(native.stream(prompt, bundle(self.folder, f"run-{schedule}"), **options))
                 commits = [[s.step, p, t] for s in steps for p, t in zip(s.positions.tolist(), s.tokens.tolist())]

@@ -2,7 +2,7 @@
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What a wheel promises, asked by the Python that has it, in the source folder: an import in
-200 ms that loads no PyTorch, and the README's example with no other program on PATH."""
+200 ms of the CPU that loads no PyTorch, and the README's example with no other program on PATH."""
 
 import doctest
 import os

@@ -18,6 +18,7 @@ import copy
 import ctypes
 import itertools
 import os
+import shutil
 import sys
 import threading
 import time
@@ -42,7 +43,7 @@ SCHEDULES = {"dense": lambda: heddle.preset("dense"), "pulsecol": lambda: heddle
              "every": lambda: attend(columns(keep=0.2, group=128), refresh=every(4)),
              "sparsed": lambda: heddle.preset("sparsed")}
 #: Checks that ask a GPU for nothing.
-ON_HOST = ("patched", "random_weights")
+ON_HOST = ("patched", "random_weights", "random_tokens", "records")
 RANDOM = {
     "LLaDA": ("LLaDAModelLM", {"d_model": 1024, "n_heads": 8, "n_kv_heads": 8, "mlp_hidden_size": 3072, "n_layers": 4,
                                "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "embedding_size": 4096}),
@@ -69,9 +70,10 @@ def bundle(folder, name):
 
 
 class Checks:
-    def __init__(self, folder, models, device="cuda"):
+    def __init__(self, folder, models, device="cuda", heddle_run=None):
         import torch
         self.torch, self.folder, self.models, self.device = torch, folder, models, device
+        self.heddle_run = heddle_run
         torch.manual_seed(7)
         self.plans = {name: heddle.plan(bundle(folder, f"pairs-{name}")) for name in PAIRS}
 
@@ -402,10 +404,13 @@ class Checks:
             model = released.load(folder, torch.bfloat16).to(self.device)
             native = heddle.load(folder, device=self.device, dtype="bf16")
             prompt = torch.tensor(native.encode("Sort 52 17 90 33."), device=self.device)[None].long()
-            options = {"steps": 64, "gen_length": 64, "block_length": 64}
+            options, given = {"steps": 64, "gen_length": 64}, {"block_length": 64}
+            loop = released.generate
+            if name == "heddle-dream-5m":  # of the released rules the one by probability, as `origin` draws at random
+                loop, given = released.generate_by_timesteps, {"alg": "maskgit_plus"}
 
-            def generate(model, prompt=prompt, mask_id=mask_id, options=options):
-                return released.generate(model, prompt, mask_id=mask_id, **options)
+            def generate(model, prompt=prompt, mask_id=mask_id, loop=loop, options={**options, **given}):
+                return loop(model, prompt, mask_id=mask_id, **options)
 
             def share(tokens, others):
                 return (tokens == others).float().mean().item()
@@ -417,7 +422,7 @@ class Checks:
             least = min(0.95, other - 0.05, compiled - 0.05)
             for schedule in ("dense", "every", "pulsecol", "sparsed"):
                 code = bundle(self.folder, f"run-{schedule}")
-                with heddle.patch(model, code, **options):
+                with heddle.patch(model, code, block_length=64, **options):
                     made = generate(model)
                     assert torch.equal(made, generate(model))
                     same = share(generate(self.fast(model)), made)
@@ -429,16 +434,14 @@ class Checks:
                 if schedule == "dense":
                     same = share(made, plain)
                     assert same >= least, f"{name}: {same:.1%} of the unpatched model's tokens, of at least {least:.1%}"
-                if name == "heddle-4m":  # the loop is LLaDA's
-                    theirs = native.generate("Sort 52 17 90 33.", code, **options).sequences[0]
-                    same = (made[0].cpu().numpy() == theirs).mean()
-                    print(f"   {name}, {schedule}: {same:.1%} of the runtime's tokens")
-                    assert same >= bound - 0.05, f"{schedule}: {same:.1%} of the runtime's tokens"
+                theirs = native.generate("Sort 52 17 90 33.", code, **options, **given).sequences[0]
+                same = (made[0].cpu().numpy() == theirs).mean()
+                print(f"   {name}, {schedule}: {same:.1%} of the runtime's tokens")
+                assert same >= bound - 0.05, f"{name}, {schedule}: {same:.1%} of the runtime's tokens"
             native.close()
 
     def random_weights(self):
-        """Logits of models of random weights in bf16, patched and not, compiled and not, beside those in f32. Their tokens
-        would be near ties."""
+        """Logits of models of random weights in bf16, patched and not, compiled and not, beside those in f32."""
         import released
         torch = self.torch
         for name, (kind, shape) in RANDOM.items():
@@ -466,6 +469,101 @@ class Checks:
                     assert apart < 2 * (own[0] + own[1]), f"{name}, step {step + 1}: compiled, {apart:.2e} apart"
                 sparse = (eager[1].float() - expected).square().mean().sqrt().item()
                 assert sparse > 2 * own[0], f"{name}: the selection changes nothing ({sparse:.2e})"
+
+    def random_tokens(self):
+        """The tokens of models of random weights with dense attention, patched, compiled and not, at all positions of a
+        generation's steps: those of the model's own attention wherever its best logit is above the next by more than the
+        margin. That is twice the most by which bf16 moves the difference of these two from f32's: once for each side."""
+        import released
+        torch = self.torch
+        steps, vocabulary, length = 8, 4096, 668 if self.device == "cuda" else 172
+        for name, (kind, shape) in RANDOM.items():
+            torch.manual_seed(7)
+            model = released.decided(getattr(released, kind)(SimpleNamespace(**shape))).to(self.device, torch.bfloat16)
+            exact, given, own = copy.deepcopy(model).float(), [], []
+
+            def forward(ids, model=model, given=given, own=own):
+                given.append(ids.clone())
+                own.append(model(ids).logits)
+                return released.Output(own[-1])
+            prompt = torch.randint(0, vocabulary - 1, (2, length), device=self.device)
+            options = {"steps": steps, "gen_length": 32, "mask_id": vocabulary - 1}
+            plain = released.of_class(model, forward, prompt, **options)
+            best, gaps, moved = [], [], 0
+            for ids, logits in zip(given, own):
+                top = logits.float().topk(2)
+                there = exact(ids).logits.gather(-1, top.indices)
+                best.append(top.indices[..., 0])
+                gaps.append(top.values[..., 0] - top.values[..., 1])
+                moved = max(moved, (gaps[-1] - (there[..., 0] - there[..., 1])).abs().max().item())
+            best, sure = torch.stack(best), torch.stack(gaps) > 2 * moved
+            compared = sure.float().mean().item()
+            print(f"   {name}: margin {2 * moved:.3f} of logits {own[0].float().std().item():.2f}; {compared:.1%} of "
+                  f"{sure.numel()} positions and steps are decided by more")
+            assert compared > 0.5, f"{name}: {compared:.1%} of the positions are decided"
+            with heddle.patch(model, bundle(self.folder, "run-dense"), steps=steps) as patch:
+                for how, run in (("patched", model), ("patched and compiled", self.fast(model))):
+                    patch.restart()
+                    mine = torch.stack([run(ids).logits.argmax(-1) for ids in given])
+                    same = mine == best
+                    print(f"   {name}, {how}: {same[sure].float().mean().item():.2%} of the decided tokens are the same, "
+                          f"{same.float().mean().item():.2%} of all")
+                    assert same[sure].all(), f"{name}, {how}: {(~same[sure]).sum().item()} decided tokens differ"
+                patch.restart()
+                made = released.of_class(model, model, prompt, **options)
+                alike = (made == plain)[:, length:].float().mean().item()
+                print(f"   {name}: a generation of its own has {alike:.1%} of the tokens")
+            with heddle.patch(model, bundle(self.folder, "run-every"), steps=steps):
+                sparse = torch.stack([model(ids).logits.argmax(-1) for ids in given[:2]])[1]
+                apart = (sparse != best[1])[sure[1]].float().mean().item()
+                assert apart > 0.1, f"{name}: attention decides {apart:.1%} of the tokens"
+            if self.device == "cpu":  # no error to speak of: all tokens
+                with heddle.patch(exact, heddle.preset("dense"), steps=steps):
+                    mine = released.of_class(exact, exact, prompt, **options)
+                    alike = [exact(ids).logits.argmax(-1) for ids in given]
+                same = [torch.equal(a, exact(ids).logits.argmax(-1)) for a, ids in zip(alike, given)]
+                assert all(same), f"{name}: f32's tokens differ in steps {[i + 1 for i, ok in enumerate(same) if not ok]}"
+                assert torch.equal(mine, released.of_class(exact, exact, prompt, **options)), f"{name}: f32's runs differ"
+
+    def records(self):
+        """What heddle-run --record writes of runs that select columns and of one that is dense, read by heddle.tracing."""
+        import subprocess
+        import tempfile
+        import numpy as np
+        from heddle.tracing import Record
+        prompt = "Sort 52 17 90 33."
+        if self.heddle_run is None:
+            raise AssertionError("--heddle-run= says where the program is")
+        model, options = self.models / "heddle-4m", {"gen_length": 32, "block_length": 32, "steps": 16}
+        native = heddle.load(model, device=self.device, dtype="bf16")
+        with tempfile.TemporaryDirectory() as folder:
+            for schedule in ("every", "dense"):
+                path = Path(folder) / schedule
+                subprocess.run([self.heddle_run, "-q", "-m", model, "-b", self.folder / f"run-{schedule}.hdl", "--dtype=bf16",
+                                f"--device={self.device}", "--record", path, "--record-every=3", "--gen-length=32",
+                                "--block-length=32", "--steps=16", prompt], check=True, stdout=subprocess.DEVNULL)
+                record = Record(path)  # which checks shapes and ranges
+                steps = list(native.stream(prompt, bundle(self.folder, f"run-{schedule}"), **options))
+                commits = [[s.step, p, t] for s in steps for p, t in zip(s.positions.tolist(), s.tokens.tolist())]
+                assert record["commits"].tolist() == commits, f"{schedule}: other commits than heddle.load()'s run"
+                assert len(record["seconds"]) == len(steps) == 16 and (record["seconds"] > 0).all()
+                at, length, layers = record["maps.steps"], record.run["length"], record.run["layers"]
+                assert len(at) >= 5 and set(np.diff(at)[:-1]) == {3}, f"{schedule}: maps at steps {at.tolist()}"
+                cells, rows = np.array(record["maps.mass"].shape)[-1], record.mass().sum(-1)
+                assert np.abs(rows[rows > 0] - 1).max() < 0.1, f"{schedule}: mass of {rows.min():.3f} to {rows.max():.3f}"
+                kept, recall = record["maps.kept"], record["maps.recall"]
+                assert 0 <= recall.min() and recall.max() < 1.01
+                if schedule == "dense":
+                    assert recall.min() > 0.99 and len(record["drift"]) == 0, f"recall {recall.min():.3f} of dense attention"
+                else:  # steps 1, 5, 9, 13 are dense and refresh, the others read
+                    read = (at - 1) % 4 != 0
+                    assert read.any() and recall[read].min() < 0.99, f"recall {recall[read].min():.3f} of columns"
+                    refreshed = sorted(set(record["drift.at"][:, 0].tolist()))
+                    assert refreshed == [1, 5, 9, 13], f"refreshed at {refreshed}"
+                    assert len(record["drift"]) >= 4 * layers
+                print(f"   {schedule}, {record.run['device']}: {length} tokens, {len(at)} maps of {cells} cells, "
+                      f"recall {recall.min():.3f} to {recall.max():.3f}, mass kept in {np.mean(kept > 0):.1%} of the cells")
+        native.close()
 
     def all(self, only):
         names = [n for n, f in vars(Checks).items() if callable(f) and not n.startswith("_")
@@ -636,6 +734,7 @@ def main():
     parser.add_argument("--models", type=Path, default=HERE.parents[2] / "models"
                         if len(HERE.parents) > 2 else Path("models"))
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="of compile and check")
+    parser.add_argument("--heddle-run", type=Path, default=shutil.which("heddle-run"), help="the program, for check's records")
     parser.add_argument("--only", help="checks, by comma", default="")
     parser.add_argument("--lengths", default="4096,8192,16384,32768,65536")
     arguments = parser.parse_args()
@@ -644,7 +743,7 @@ def main():
     elif arguments.what == "check":
         sys.path.insert(0, str(HERE))
         only = [name for name in arguments.only.split(",") if name]
-        sys.exit(bool(Checks(arguments.folder, arguments.models, arguments.device).all(only)))
+        sys.exit(bool(Checks(arguments.folder, arguments.models, arguments.device, arguments.heddle_run).all(only)))
     else:
         bench(arguments.folder, [int(n) for n in arguments.lengths.split(",") if n])
 

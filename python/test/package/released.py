@@ -3,7 +3,8 @@
 """The structure of the released LLaDA and Dream classes, as far as attention in them is
 patched: names and shapes of modules, methods and weights, and who calls whom; restated,
 not copied. Source: modeling_llada.py (GSAI-ML/LLaDA-8B-Instruct), modeling_dream.py
-(Dream-org/Dream-v0-Instruct-7B). And the two generating loops at temperature 0."""
+(Dream-org/Dream-v0-Instruct-7B). And the two generating loops at temperature 0: LLaDA's generate.py, Dream's
+generation_utils.py."""
 
 import json
 from types import SimpleNamespace
@@ -229,6 +230,31 @@ class DreamModel(nn.Module):
         return Output(logits=self.lm_head(self.model(input_ids, attention_mask)))
 
 
+@torch.no_grad()
+def generate_by_timesteps(model, prompt, *, steps, gen_length, mask_id, alg="maskgit_plus", eps=1e-3):
+    """prompt [batch, tokens] -> [batch, tokens + gen_length]. Of the released rules `alg` those that draw nothing:
+    `origin`, the default there, draws which positions become tokens, and Heddle's runtime draws by Philox.
+    Confidences are float64, as the runtime's are: in the logits' own type many sure ones are equal."""
+    x = torch.full((len(prompt), prompt.shape[1] + gen_length), mask_id, device=prompt.device)
+    x[:, :prompt.shape[1]] = prompt
+    times = torch.linspace(1, eps, steps + 1)
+    for step in range(steps):
+        logits = model(x).logits
+        logits = torch.cat((logits[:, :1], logits[:, :-1]), 1).double()  # row i predicts token i
+        open_ones = x == mask_id
+        p = torch.softmax(logits, -1)
+        best, chosen = p.topk(2)
+        confidence = {"maskgit_plus": best[..., 0], "topk_margin": best[..., 0] - best[..., 1],
+                      "entropy": (p * torch.log(p + 1e-10)).sum(-1)}[alg].masked_fill(~open_ones, -torch.inf)
+        # All rows have as many masks.
+        count = int(open_ones.sum()) // len(x)
+        if step < steps - 1:
+            count = int(count * (1 - times[step + 1] / times[step]))
+        where = torch.topk(confidence, count).indices
+        x.scatter_(1, where, chosen[..., 0].gather(1, where))
+    return x
+
+
 def load(folder, dtype=torch.float32):
     """The model of a folder, by its config.json and its safetensors."""
     import sys
@@ -242,3 +268,23 @@ def load(folder, dtype=torch.float32):
     model = (DreamModel if config.model_type == "Dream" else LLaDAModelLM)(config)
     model.load_state_dict(weights.load(folder)[1])
     return model.to(dtype).eval()
+
+
+def of_class(model, forward, prompt, *, steps, gen_length, mask_id):
+    """Generates by the loop of the model's class, in one block, with `forward` in place of the model."""
+    options = {"steps": steps, "gen_length": gen_length, "mask_id": mask_id}
+    if isinstance(model, DreamModel):
+        return generate_by_timesteps(forward, prompt, **options)
+    return generate(forward, prompt, block_length=gen_length, **options)
+
+
+def decided(model):
+    """Random weights, of the last seed, by which attention tells tokens apart and the best logit is mostly well above the
+    next: PyTorch's own initial weights add next to nothing to a token's embedding."""
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding):
+            module.weight.data.normal_()
+        elif isinstance(module, nn.Linear):
+            gain = 1.3 if name.endswith(("q_proj", "k_proj")) else 1
+            module.weight.data.normal_(0, gain / module.in_features ** 0.5)
+    return model.eval()

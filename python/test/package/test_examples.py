@@ -4,11 +4,14 @@
 
 import dataclasses
 import doctest
+import importlib.util
 import inspect
 import os
+import pkgutil
 import re
 import tempfile
 import unittest
+import warnings
 
 import heddle
 from common import ROOT
@@ -18,6 +21,44 @@ PAGES = ["README.md", "docs/HowTo/Python.md", "docs/HowTo/Attention.md",
          "docs/Tutorials/FirstRun.md", "docs/Tutorials/YourSchedule.md",
          "docs/Tutorials/HonestBenchmarks.md"]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF
+
+
+#: What modules of the package import that is not there everywhere.
+EXTRAS = ("torch", "transformers", "lm_eval", "ray", "fastapi", "pydantic", "pyarrow", "starlette", "matplotlib", "tqdm")
+
+
+def docstrings():
+    """{name: docstring} of the package's modules, heddle's own apart, of the functions and classes that each defines
+    and says in no name to be private, and of these classes' methods. Modules that miss one of EXTRAS are left out."""
+    found = {}
+
+    def take(name, thing):
+        text = getattr(thing, "__doc__", None)
+        if text:
+            found[name] = text
+    for info in pkgutil.walk_packages(heddle.__path__, "heddle."):
+        if any(part.startswith("_") for part in info.name.split(".")):
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of what is imported
+                module = importlib.import_module(info.name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").split(".")[0] not in EXTRAS:
+                raise
+            continue
+        take(info.name, module)
+        for name, thing in vars(module).items():
+            if name.startswith("_") or getattr(thing, "__module__", None) != info.name:
+                continue
+            take(f"{info.name}.{name}", thing)
+            if inspect.isclass(thing):
+                for member, value in vars(thing).items():
+                    if not member.startswith("_"):
+                        value = getattr(value, "__func__", value)
+                        if inspect.isfunction(value) or isinstance(value, property):
+                            take(f"{info.name}.{name}.{member}", value)
+    return found
 
 
 class ExamplesTest(unittest.TestCase):
@@ -33,7 +74,7 @@ class ExamplesTest(unittest.TestCase):
                 for line, text in texts:
                     test = doctest.DocTestParser().get_doctest(text, names, name, name, line)
                     names = test.globs
-                    runner = doctest.DocTestRunner(optionflags=FLAGS)
+                    runner = doctest.DocTestRunner(verbose=False, optionflags=FLAGS)
                     runner.run(test, out=said.append, clear_globs=False)
                     count += len(test.examples)
             finally:
@@ -53,13 +94,22 @@ class ExamplesTest(unittest.TestCase):
 
     def test_docstrings(self):
         self.assertGreater(self.run_examples("heddle", [(0, heddle.__doc__)]), 3)
-        count = 0
         for name in heddle.__all__:
-            text = getattr(heddle, name).__doc__
             with self.subTest(name):
-                self.assertTrue(text and text.strip(), "no docstring")
+                self.assertTrue((getattr(heddle, name).__doc__ or "").strip(), "no docstring")
+        count = 0
+        for name, text in docstrings().items():
+            with self.subTest(name):
                 count += self.run_examples(name, [(0, text)])
         self.assertGreater(count, 6)
+
+    def test_docstrings_of_methods_and_submodules_are_found(self):
+        found = docstrings()
+        for name in ("heddle.kernels.attention", "heddle.kernels.Plan.select", "heddle.model.Model.stream", "heddle.transformers",
+                     "heddle.transformers.Patch.step", "heddle.evaluation.lm_eval.HeddleLM", "heddle.tracing.record.Record"):
+            if name.split(".")[1] != "evaluation" or importlib.util.find_spec("lm_eval"):
+                self.assertIn(name, found)
+        self.assertNotIn("heddle", found)
 
 
 #: Papers whose docstrings name a place in them, and what else results come from.

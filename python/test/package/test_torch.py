@@ -304,17 +304,52 @@ class PatchTest(unittest.TestCase):
                 model(ids, attention_mask=torch.ones(2, 1, 100, 100, dtype=torch.bool))
 
     def test_dream_is_the_runtime(self):
-        """The tokens of single steps, whose loop is the runtime's own."""
+        """Whole runs, by the released rules that draw nothing."""
         model, native = self.released.load(DREAM), heddle.load(DREAM, dtype="f32")
-        schedule = attend(columns(0.3, 32), refresh=every(1), at_once=True)
-        prompt = native.encode("Sort 52 17 90 33.")
-        made = native.generate([prompt], heddle.compile(schedule, model=native), gen_length=16,
-                               steps=1, alg="maskgit_plus").sequences[0]
-        ids = torch.full((1, len(prompt) + 16), 577)
-        ids[0, :len(prompt)] = torch.from_numpy(prompt)
-        with heddle.patch(model, schedule, steps=1):
-            best = model(ids).logits.argmax(-1)
-        self.assertEqual(best[0, len(prompt) - 1:-1].tolist(), made[len(prompt):].tolist())
+        prompts = [native.encode(text) for text in ("Sort 52 17 90 33.", "Sort 88 17 12 95.")]
+        given = torch.stack([torch.from_numpy(ids) for ids in prompts]).long()
+        made = {}
+        for alg in ("maskgit_plus", "topk_margin", "entropy"):
+            options = {"steps": 24, "gen_length": 32, "alg": alg}
+            for name, schedule in (("dense", preset("dense")),
+                                   ("columns", attend(columns(0.1, 32), refresh=every(8), at_once=True))):
+                with self.subTest(f"{alg}, {name}"), heddle.patch(model, schedule, steps=24) as patch:
+                    made[alg, name] = self.released.generate_by_timesteps(model, given, mask_id=577, **options)
+                    self.assertEqual(patch.step, 24)
+                    theirs = native.generate(prompts, heddle.compile(schedule, model=native), **options).sequences
+                    self.assertEqual(made[alg, name].tolist(), [sequence.tolist() for sequence in theirs])
+            self.assertTrue(torch.equal(self.released.generate_by_timesteps(model, given, mask_id=577, **options),
+                                        made[alg, "dense"]))
+        self.assertFalse(torch.equal(made["maskgit_plus", "dense"], made["maskgit_plus", "columns"]), "the schedule has no effect")
+
+    def test_random_weights_give_the_tokens_of_their_own_attention(self):
+        """In f32 all tokens, at heads of 128, and for Dream fewer key heads."""
+        shapes = (("LLaDAModelLM", {"d_model": 256, "n_heads": 2, "n_kv_heads": 2, "mlp_hidden_size": 512, "n_layers": 2,
+                                    "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "embedding_size": 1024}),
+                  ("DreamModel", {"hidden_size": 512, "num_attention_heads": 4, "num_key_value_heads": 2,
+                                  "intermediate_size": 512, "num_hidden_layers": 2, "rms_norm_eps": 1e-6,
+                                  "rope_theta": 1000000.0, "vocab_size": 1024}))
+        for kind, shape in shapes:
+            torch.manual_seed(7)
+            model = self.released.decided(getattr(self.released, kind)(types.SimpleNamespace(**shape)))
+            prompt, seen = torch.randint(0, 1000, (2, 83)), []
+
+            def generate():
+                return self.released.of_class(model, lambda ids: seen.append(model(ids).logits) or self.released.Output(seen[-1]),
+                                              prompt, steps=6, gen_length=24, mask_id=1023)
+            with self.subTest(kind):
+                plain, best = generate(), [logits.argmax(-1) for logits in seen]
+                self.assertGreater(best[0].unique().numel(), 50, "all positions have one token")
+                seen.clear()
+                with heddle.patch(model, preset("dense"), steps=6):
+                    self.assertTrue(torch.equal(generate(), plain))
+                self.assertEqual(len(seen), 6)
+                for mine, theirs in zip(seen, best):
+                    self.assertTrue(torch.equal(mine.argmax(-1), theirs))
+                seen.clear()
+                with heddle.patch(model, attend(columns(0.2, 32), refresh=every(6), at_once=True), steps=6):
+                    generate()
+                self.assertGreater((seen[0].argmax(-1) != best[0]).float().mean(), 0.2, "attention decides no tokens")
 
     def test_compiled_models(self):
         ids = torch.randint(0, 500, (1, 96))

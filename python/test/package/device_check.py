@@ -476,7 +476,7 @@ class Checks:
         margin. That is twice the most by which bf16 moves the difference of these two from f32's: once for each side."""
         import released
         torch = self.torch
-        steps, vocabulary, length = 8, 4096, 668 if self.device == "cuda" else 172
+        vocabulary, (steps, length) = 4096, (8, 668) if self.device == "cuda" else (4, 168)
         for name, (kind, shape) in RANDOM.items():
             torch.manual_seed(7)
             model = released.decided(getattr(released, kind)(SimpleNamespace(**shape))).to(self.device, torch.bfloat16)
@@ -489,10 +489,12 @@ class Checks:
             prompt = torch.randint(0, vocabulary - 1, (2, length), device=self.device)
             options = {"steps": steps, "gen_length": 32, "mask_id": vocabulary - 1}
             plain = released.of_class(model, forward, prompt, **options)
-            best, gaps, moved = [], [], 0
+            best, in_f32, gaps, moved = [], [], [], 0
             for ids, logits in zip(given, own):
                 top = logits.float().topk(2)
-                there = exact(ids).logits.gather(-1, top.indices)
+                there = exact(ids).logits
+                in_f32.append(there.argmax(-1))
+                there = there.gather(-1, top.indices)
                 best.append(top.indices[..., 0])
                 gaps.append(top.values[..., 0] - top.values[..., 1])
                 moved = max(moved, (gaps[-1] - (there[..., 0] - there[..., 1])).abs().max().item())
@@ -519,11 +521,8 @@ class Checks:
                 assert apart > 0.1, f"{name}: attention decides {apart:.1%} of the tokens"
             if self.device == "cpu":  # no error to speak of: all tokens
                 with heddle.patch(exact, heddle.preset("dense"), steps=steps):
-                    mine = released.of_class(exact, exact, prompt, **options)
-                    alike = [exact(ids).logits.argmax(-1) for ids in given]
-                same = [torch.equal(a, exact(ids).logits.argmax(-1)) for a, ids in zip(alike, given)]
+                    same = [torch.equal(exact(ids).logits.argmax(-1), best) for ids, best in zip(given, in_f32)]
                 assert all(same), f"{name}: f32's tokens differ in steps {[i + 1 for i, ok in enumerate(same) if not ok]}"
-                assert torch.equal(mine, released.of_class(exact, exact, prompt, **options)), f"{name}: f32's runs differ"
 
     def records(self):
         """What heddle-run --record writes of runs that select columns and of one that is dense, read by heddle.tracing."""

@@ -184,14 +184,6 @@ int64_t heddle::bundle::visibleAt(const Manifest &manifest,
   return includes(manifest.allVisible, place) ? -1 : manifest.visible;
 }
 
-bool heddle::bundle::computesAll(const Manifest &manifest,
-                                 const StepPlace &place) {
-  const std::vector<size_t> passes = passesAt(manifest, place);
-  return std::all_of(passes.begin(), passes.end(), [&](size_t pass) {
-    return manifest.passes[pass].computesAllRows();
-  });
-}
-
 std::optional<Cadence> heddle::bundle::driftOf(const Manifest &manifest) {
   std::optional<Cadence> drift;
   auto look = [&](const Cadence &cadence) {

@@ -110,10 +110,6 @@ std::string definitionOf(const Manifest &manifest, int64_t positions);
 /// The index of the set of positions that a step sees; -1: all.
 int64_t visibleAt(const Manifest &manifest, const StepPlace &place);
 
-/// Whether the step computes all visible rows exactly: so says its pass, or
-/// there is none.
-bool computesAll(const Manifest &manifest, const StepPlace &place);
-
 //===----------------------------------------------------------------------===//
 // Drift
 //===----------------------------------------------------------------------===//

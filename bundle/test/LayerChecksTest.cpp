@@ -14,6 +14,18 @@ using namespace heddle::bundle;
 
 namespace {
 
+/// What is wrong with a program once it is changed; "" if nothing is.
+template <typename Change>
+std::string refusalOf(Manifest manifest, Change change) {
+  change(manifest);
+  std::optional<ProgramProblem> problem = checkProgram(manifest);
+  return problem ? problem->what : "";
+}
+
+bool holds(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
 /// What a layer computes comes out of those before it.
 TEST(LayerChecks, RowsOfLaterLayersComeFromEarlierOnes) {
   Cadence start;
@@ -34,15 +46,7 @@ TEST(LayerChecks, RowsOfLaterLayersComeFromEarlierOnes) {
   early.layers = {{0, 1}};
   rest.rows = 2;
   base.passes = {whole, early, rest};
-  auto refusal = [&](auto change) {
-    Manifest manifest = base;
-    change(manifest);
-    std::optional<ProgramProblem> problem = checkProgram(manifest);
-    return problem ? problem->what : "";
-  };
-  auto holds = [](const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
-  };
+  auto refusal = [&](auto change) { return refusalOf(base, change); };
   const Reuse carrying{true, Reuse::Attention::Output, true};
   EXPECT_EQ(refusal([](Manifest &) {}), "");
   // The other way round rows come from nowhere.
@@ -169,15 +173,7 @@ TEST(LayerChecks, RowsThatEndByChoice) {
   choosing.among = 2;
   choosing.layers = {{4, 4}};
   base.passes = {whole, choosing, rest};
-  auto refusal = [&](auto change) {
-    Manifest manifest = base;
-    change(manifest);
-    std::optional<ProgramProblem> problem = checkProgram(manifest);
-    return problem ? problem->what : "";
-  };
-  auto holds = [](const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
-  };
+  auto refusal = [&](auto change) { return refusalOf(base, change); };
   EXPECT_EQ(refusal([](Manifest &) {}), "");
   EXPECT_EQ(
       refusal([](Manifest &m) { m.passes[1].layers = {{2, 5}, {-3, -2}}; }),

@@ -19,6 +19,13 @@ using namespace heddle::bundle;
 
 namespace {
 
+/// Whether a step computes all visible rows exactly in each layer.
+bool computesAll(const Manifest &manifest, const StepPlace &place) {
+  return std::ranges::all_of(passesAt(manifest, place), [&](size_t pass) {
+    return manifest.passes[pass].computesAllRows();
+  });
+}
+
 using Steps = std::vector<int64_t>;
 
 Cadence every(int64_t period, int64_t from = 1) {

@@ -67,6 +67,13 @@ DeviceRowMemory::upload(std::span<const int32_t> index) {
   return at<const int32_t>(*address);
 }
 
+/// Of a table that may not be there: null then.
+Result<const int32_t *> DeviceRowMemory::uploadIfAny(const RowTable &rows) {
+  if (!rows.base)
+    return nullptr;
+  return upload(rows.index);
+}
+
 Result<DeviceRowMemory::Moved> DeviceRowMemory::upload(const RowTable &from,
                                                        const RowTable &to) {
   uploads.gather();
@@ -152,13 +159,9 @@ Status DeviceRowMemory::compare(const RowComparison &rows, int64_t width,
   Result<Moved> compared = upload(rows.now, rows.kept);
   if (!compared)
     return compared.takeError();
-  const int32_t *output = nullptr;
-  if (rows.output.base) {
-    Result<const int32_t *> uploaded = upload(rows.output.index);
-    if (!uploaded)
-      return uploaded.takeError();
-    output = *uploaded;
-  }
+  Result<const int32_t *> output = uploadIfAny(rows.output);
+  if (!output)
+    return output.takeError();
   return kernels(
       stream, count(rows.kept.index),
       abi::CompareArgs{.x = rows.now.base,
@@ -167,7 +170,7 @@ Status DeviceRowMemory::compare(const RowComparison &rows, int64_t width,
                        .cache = base(rows.kept),
                        .at = compared->to,
                        .y = base(rows.output),
-                       .to = output,
+                       .to = *output,
                        .yStride = rows.output.stride,
                        .similarity =
                            reinterpret_cast<float *>(similarity.get()) + first,
@@ -193,13 +196,9 @@ Status DeviceRowMemory::merge(const RowMerge &rows, int64_t heads,
   Result<const int32_t *> lseStride = upload(rows.lseStride);
   if (!lseStride)
     return lseStride.takeError();
-  const int32_t *to = nullptr;
-  if (rows.output.base) {
-    Result<const int32_t *> uploaded = upload(rows.output.index);
-    if (!uploaded)
-      return uploaded.takeError();
-    to = *uploaded;
-  }
+  Result<const int32_t *> to = uploadIfAny(rows.output);
+  if (!to)
+    return to.takeError();
   if (Status s = uploads.send(stream); !s)
     return s;
   return kernels(stream, count(rows.kept.index),
@@ -214,7 +213,7 @@ Status DeviceRowMemory::merge(const RowMerge &rows, int64_t heads,
                                 .keptLse = rows.keptLse,
                                 .newLse = rows.newLse,
                                 .y = base(rows.output),
-                                .to = to,
+                                .to = *to,
                                 .yStride = rows.output.stride,
                                 .heads = heads,
                                 .headDim = headDim});

@@ -17,6 +17,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
+#include <vector>
 
 namespace heddle::rt::cuda {
 
@@ -131,20 +133,20 @@ Status DeviceRunner::uploadPositions(const DeviceKernel &bound, Args &args) {
 /// the same bits alone and in a batch.
 Status DeviceRunner::attend(size_t kernel,
                             std::span<abi::AttentionArgs> given) {
-  launched.assign(given.begin(), given.end());
   const DeviceKernel &bound = kernels[kernel];
-  auto formOf = [&](const abi::AttentionArgs &args) {
-    return &bound.of(shapeOf(args));
-  };
-  for (std::span<abi::AttentionArgs> rest = launched; !rest.empty();) {
-    const KernelForm *form = formOf(rest.front());
-    const auto end = std::stable_partition(
-        rest.begin(), rest.end(),
-        [&](const abi::AttentionArgs &args) { return formOf(args) == form; });
-    const auto own = rest.first(static_cast<size_t>(end - rest.begin()));
-    if (Status s = attendBy(bound, *form, own); !s)
+  std::vector<const KernelForm *> done; // few
+  for (const abi::AttentionArgs &each : given) {
+    const KernelForm *form = &bound.of(shapeOf(each));
+    if (std::ranges::find(done, form) != done.end())
+      continue;
+    done.push_back(form);
+    launched.clear();
+    std::ranges::copy_if(given, std::back_inserter(launched),
+                         [&](const abi::AttentionArgs &args) {
+                           return &bound.of(shapeOf(args)) == form;
+                         });
+    if (Status s = attendBy(bound, *form, launched); !s)
       return s;
-    rest = rest.subspan(own.size());
   }
   return Status::success();
 }

@@ -160,28 +160,18 @@ void ScheduleOp::print(OpAsmPrinter &printer) {
   printer.printRegion(getBodyRegion());
 }
 
-/// S2, L2: attends of disjoint layers, and last one of all others.
-static LogicalResult verifyLayers(ScheduleOp schedule) {
-  SmallVector<AttendOp> attends(schedule.getOps<AttendOp>());
-  NamedLayers<AttendOp> named;
-  for (AttendOp attend : attends) {
-    const bool last = attend == attends.back();
-    if (!attend.getLayersAttr() && !last)
-      return attend
-                 .emitOpError("names no layers, so that those after it never "
-                              "come; write it last")
-                 .attachNote(attends.back().getLoc())
-             << "the last one is here";
-    if (!attend.getLayersAttr())
-      return success();
-    for (auto range : attend.getLayersAttr().getAsRange<LayerRangeAttr>())
-      if (failed(named.add(attend, range,
-                           "names layers that another one has; "
-                           "give each layer one attend")))
-        return failure();
-  }
-  return schedule.emitOpError("needs a last attend that names no layers: "
-                              "it holds for all that no other one names");
+static LogicalResult verifyAttends(ScheduleOp schedule) {
+  if (failed(verifyLayersOf<AttendOp>(schedule,
+                                      "names layers that another one has; "
+                                      "give each layer one attend")))
+    return failure();
+  AttendOp last;
+  for (AttendOp attend : schedule.getOps<AttendOp>())
+    last = attend;
+  if (!last || last.getLayersAttr())
+    return schedule.emitOpError("needs a last attend that names no layers: "
+                                "it holds for all that no other one names");
+  return success();
 }
 
 /// The cadence that an attend is dense until, null if it begins otherwise.
@@ -440,7 +430,7 @@ LogicalResult ScheduleOp::verifyRegions() {
              CommitOp>(op))
       return op.emitOpError("does not belong in a heddle.schedule");
   // Each of these is said, whatever the others find.
-  bool good = succeeded(verifyLayers(*this));
+  bool good = succeeded(verifyAttends(*this));
   SmallVector<LayerPart> parts;
   if (good)
     parts = layerParts(*this);

@@ -52,31 +52,40 @@ private:
   std::map<int64_t, std::pair<LayerRangeAttr, OpTy>> byLast;
 };
 
-/// U4, L2: the reuses of a schedule or plan name disjoint layers, and last one
-/// all others.
-template <typename ParentTy> LogicalResult verifyReuses(ParentTy parent) {
-  SmallVector<ReuseOp> reuses(parent.template getOps<ReuseOp>());
-  NamedLayers<ReuseOp> named;
-  for (ReuseOp reuse : reuses) {
-    const bool last = reuse == reuses.back();
-    if (!reuse.getLayersAttr() && !last)
-      return reuse
-                 .emitOpError("names no layers, so that those after it never "
-                              "come; write it last")
-                 .attachNote(reuses.back().getLoc())
+/// U4, S2, L2: ops that name disjoint layers, and last one that names none and
+/// holds for all others, or nothing. `message`: of one that shares a layer.
+template <typename OpTy, typename ParentTy>
+LogicalResult verifyLayersOf(ParentTy parent, const char *message) {
+  SmallVector<OpTy> ops(parent.template getOps<OpTy>());
+  NamedLayers<OpTy> named;
+  for (OpTy op : ops) {
+    if (!op.getLayersAttr()) {
+      if (op == ops.back())
+        return success();
+      return op.emitOpError("names no layers, so that those after it never "
+                            "come; write it last")
+                 .attachNote(ops.back().getLoc())
              << "the last one is here";
-    if (!reuse.getLayersAttr())
-      return success();
-    if (last)
-      return reuse.emitOpError("is the last one and names layers, so that "
-                               "others keep nothing; add one that names none");
-    for (auto range :
-         reuse.getLayersAttr().template getAsRange<LayerRangeAttr>())
-      if (failed(named.add(reuse, range,
-                           "names layers that another one has; "
-                           "give each layer one reuse")))
+    }
+    for (auto range : op.getLayersAttr().template getAsRange<LayerRangeAttr>())
+      if (failed(named.add(op, range, message)))
         return failure();
   }
+  return success();
+}
+
+/// The reuses of a schedule or plan.
+template <typename ParentTy> LogicalResult verifyReuses(ParentTy parent) {
+  if (failed(verifyLayersOf<ReuseOp>(parent,
+                                     "names layers that another one has; "
+                                     "give each layer one reuse")))
+    return failure();
+  ReuseOp last;
+  for (ReuseOp reuse : parent.template getOps<ReuseOp>())
+    last = reuse;
+  if (last && last.getLayersAttr())
+    return last.emitOpError("is the last one and names layers, so that others "
+                            "keep nothing; add one that names none");
   return success();
 }
 

@@ -6,7 +6,7 @@
   python3 python/bench/plots.py                              all, from docs/images/results: half a minute
   python3 python/bench/plots.py table-dyllm --measure        runs the schedules first, some minutes
   python3 python/bench/plots.py quality                      writes the tables of docs/Quality.md from the same rows
-  python3 python/bench/plots.py records                      the tables of recorded runs in docs/Quality.md
+  python3 python/bench/plots.py records                      records two runs and writes their tables there
 
 What is drawn: the tables of heddle-eval and of recall.py, PNG and SVG, from rows that --measure wrote into
 docs/images/results; the page of a recorded run; the pages of heddlec --explain=html. Each plot says model, dtype, date,
@@ -66,6 +66,7 @@ PLOTS = {
     "table-long-speed": Plot("parallel", over="speed", **LONG),
     "answers-long": Plot("answers", **{**LONG, "examples": 128}),
     "caches-long": Plot("caches", **LONG_LLADA),
+    **{f"lengths-{length}": Plot("lengths", **{**LONG, "length": length, "examples": 16}) for length in (8192, 16384)},
     **{f"{name}-dream-long": Plot(name, **LONG_DREAM) for name in ("sparsed", "dyllm", "window", "composed")},
     "drift": Plot("drift", examples=32),
     "dyllm-limit": Plot("dyllm-limit", models=LONG["models"][:1], tasks=("multi_value",), length=1024, examples=6),
@@ -216,10 +217,16 @@ def recorded(args, schedule, name, prompt):
 
 
 def records(args):
-    """Prints the rows that DyLLM's layers compute, and what the patterns of dense attention at two steps have in common."""
+    """Writes the rows that DyLLM's layers compute, and what the patterns of dense attention at two steps have in common, below
+    <!-- record: SCHEDULE --> in docs/Quality.md; prints them with what stands around the tables."""
     from heddle.tracing import tables
+    text = QUALITY.read_text(encoding="utf-8")
     for schedule, table in (("dyllm", tables.rows), ("dense", tables.similarity)):
-        print(table(recorded(args, schedule, schedule, NEEDLES.read_text(encoding="utf-8").strip())))
+        said = table(recorded(args, schedule, schedule, NEEDLES.read_text(encoding="utf-8").strip()))
+        print(said)
+        rows = "".join(line + "\n" for line in said.splitlines() if line.startswith("|"))
+        text = re.sub(rf"(<!-- record: {schedule} -->\n)(?:\|.*\n)*", lambda found: found[1] + rows, text)
+    QUALITY.write_text(text, encoding="utf-8")
 
 
 def trace(args):

@@ -37,9 +37,10 @@ def _windows(length):
 
 
 def pulsecol(length):
-    """Accuracy by method and share of keys that is kept."""
+    """Accuracy by method and share of keys that is kept. StreamingLLM, whose share is its width's, has the 256 keys of the
+    papers' short prompts, and their half of long ones (SparseD, appendix, table 4)."""
     return [("dense", {}), *_keeps("pulsecol"), *_keeps("sparsed"), *_windows(length),
-            ("streaming-llm", {})]
+            ("streaming-llm", {}), ("streaming-llm", {"size": length // 2})]
 
 
 def pulsecol_ablations(length):
@@ -126,6 +127,13 @@ def answers(length):
     return [("dense", {}), ("pulsecol", {}), ("pulsecol", {"keep": "3/10"})]
 
 
+def lengths(length):
+    """Of each kind of pattern one, for contexts longer than a model was trained on."""
+    return [("dense", {}), ("pulsecol", {}), ("pulsecol", {"count": 2}), ("sparsed", {"keep": "3/10"}),
+            ("streaming-llm", {"size": length // 2})]
+
+
 TABLES = {"pulsecol": pulsecol, "pulsecol-ablations": pulsecol_ablations, "sparsed": sparsed,
           "dyllm": dyllm, "dyllm-limit": dyllm_limit, "window": window_diffusion, "composed": composed,
-          "parallel": parallel, "cards": cards, "caches": caches, "drift": drift, "answers": answers}
+          "parallel": parallel, "cards": cards, "caches": caches, "drift": drift, "answers": answers,
+          "lengths": lengths}

@@ -733,7 +733,9 @@ def main():
     parser.add_argument("--models", type=Path, default=HERE.parents[2] / "models"
                         if len(HERE.parents) > 2 else Path("models"))
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="of compile and check")
-    parser.add_argument("--heddle-run", type=Path, default=shutil.which("heddle-run"), help="the program, for check's records")
+    # Absolute: Path drops the "./" without which no program of this folder is found.
+    parser.add_argument("--heddle-run", type=os.path.abspath, default=shutil.which("heddle-run"),
+                        help="the program, for check's records")
     parser.add_argument("--only", help="checks, by comma", default="")
     parser.add_argument("--lengths", default="4096,8192,16384,32768,65536")
     arguments = parser.parse_args()

@@ -217,15 +217,16 @@ def recorded(args, schedule, name, prompt):
 
 
 def records(args):
-    """Writes the rows that DyLLM's layers compute, and what the patterns of dense attention at two steps have in common, below
-    <!-- record: SCHEDULE --> in docs/Quality.md; prints them with what stands around the tables."""
+    """Writes the rows that DyLLM's layers compute, what the patterns of dense attention at two steps have in common, and where
+    its heads look, below <!-- record: TABLE --> in docs/Quality.md; prints them with what stands around the tables."""
     from heddle.tracing import tables
-    text = QUALITY.read_text(encoding="utf-8")
-    for schedule, table in (("dyllm", tables.rows), ("dense", tables.similarity)):
-        said = table(recorded(args, schedule, schedule, NEEDLES.read_text(encoding="utf-8").strip()))
+    text, prompt = QUALITY.read_text(encoding="utf-8"), NEEDLES.read_text(encoding="utf-8").strip()
+    dyllm, dense = (recorded(args, schedule, schedule, prompt) for schedule in ("dyllm", "dense"))
+    for table, record in ((tables.rows, dyllm), (tables.similarity, dense), (tables.structure, dense)):
+        said = table(record)
         print(said)
         rows = "".join(line + "\n" for line in said.splitlines() if line.startswith("|"))
-        text = re.sub(rf"(<!-- record: {schedule} -->\n)(?:\|.*\n)*", lambda found: found[1] + rows, text)
+        text = re.sub(rf"(<!-- record: {table.__name__} -->\n)(?:\|.*\n)*", lambda found: found[1] + rows, text)
     QUALITY.write_text(text, encoding="utf-8")
 
 

@@ -21,6 +21,7 @@ examples:
   heddle-trace info run.safetensors --json
   heddle-trace rows run.safetensors         rows that each layer computes
   heddle-trace similarity run.safetensors   what the patterns of two steps have in common
+  heddle-trace structure run.safetensors    sinks, locality and columns of each layer's heads
 
 exit status: 0 done, 1 an error that the message names, 2 wrong options, 130 Ctrl-C
 """
@@ -75,7 +76,7 @@ def _info(args):
 def main(argv=None):
     p = argparse.ArgumentParser(prog="heddle-trace", description="Shows what heddle-run --record wrote.",
                                 epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = p.add_subparsers(dest="command", required=True, metavar="view|info|rows|similarity")
+    commands = p.add_subparsers(dest="command", required=True, metavar="view|info|rows|similarity|structure")
     view = commands.add_parser("view", help="write a page to look at, which needs nothing beside it",
                                epilog="example: heddle-trace view run.safetensors -o run.html")
     view.add_argument("file", metavar="FILE", help="that heddle-run --record wrote")
@@ -92,9 +93,13 @@ def main(argv=None):
                                 epilog="example: heddle-trace similarity run.safetensors --keep 0.1")
     alike.add_argument("file", metavar="FILE", help="that heddle-run --record wrote, best of dense attention")
     alike.add_argument("--keep", type=float, default=0.3, metavar="FRACTION", help="of the cells of keys, between 0 and 1 (default: 0.3)")
+    where = commands.add_parser("structure", help="print which heads have sinks, look near and have columns, as a Markdown table",
+                                epilog="example: heddle-trace structure run.safetensors")
+    where.add_argument("file", metavar="FILE", help="that heddle-run --record wrote, best of dense attention")
     args = p.parse_args(argv)
     does = {"view": _view, "info": _info, "rows": lambda args: print(tables.rows(Record(args.file)), end="", flush=True),
-            "similarity": lambda args: print(tables.similarity(Record(args.file), args.keep), end="", flush=True)}
+            "similarity": lambda args: print(tables.similarity(Record(args.file), args.keep), end="", flush=True),
+            "structure": lambda args: print(tables.structure(Record(args.file)), end="", flush=True)}
     return programs.run("heddle-trace", lambda: does[args.command](args), as_json="json" in args and args.json)
 
 

@@ -77,3 +77,36 @@ def similarity(record: Record, keep=0.3, most=6) -> str:
     if not math.isnan(heads):
         text += f"\nTwo heads of a layer have {100 * heads:.0f}% in common at one step.\n"
     return text
+
+
+def shares(mass, queried):
+    """Where heads look, float [L, H, 3], each the mean over maps and cells of queries that were looked at: the mass on the
+    first cell of keys (sinks), on the queries' own cell and its neighbours (locality), and on the cell of keys that has the
+    most of the cells of queries beyond its own and its neighbours, the first not counted (a column). NaN where nothing was
+    looked at. mass: [M, L, H, C, C]; queried: [M, L, C]."""
+    import numpy as np
+    cells = mass.shape[-1]
+    near = np.abs(np.subtract.outer(np.arange(cells), np.arange(cells))) < 2  # [C queries, C keys]
+    asked = (queried > 0)[:, :, None, :, None]
+    with np.errstate(invalid="ignore"):
+        mean = lambda chosen, axes: (mass * (asked & chosen)).sum(axes) / (asked & chosen).sum(axes)
+        columns = mean(np.broadcast_to(~near, mass.shape), (0, 3))  # [L, H, C]
+        local = (mass * (asked & near)).sum((0, 3, 4)) / np.broadcast_to(asked, mass.shape[:-1] + (1,)).sum((0, 3, 4))
+        first = mean(np.broadcast_to(np.arange(cells) == 0, mass.shape), (0, 3, 4))
+    return np.stack([first, local, columns[..., 1:].max(-1)], -1)
+
+
+def structure(record: Record) -> str:
+    """Of each layer the head that has most mass on the first cell of keys (sinks), near the row (locality) and on one other
+    cell of keys of all rows far from it (a column)."""
+    import numpy as np
+    mass = record.mass()
+    if mass.shape[-1] < 4:
+        raise HeddleError(f"{record.path}: maps of {mass.shape[-1]} cells, expected four or more; record a longer run")
+    found = np.nan_to_num(shares(mass, record["maps.rows"]))
+    lines = [[str(layer), *(f"{100 * of.max():.0f} (head {of.argmax()})" for of in found[layer].T)]
+             for layer in range(len(found))]
+    tokens = record.run["length"] / mass.shape[-1]
+    return (f"{_about(record)}. The most of a layer's heads, percent of a row's mass, the mean over rows and {len(mass)} steps: on "
+            f"the first cell of {tokens:.3g} tokens, within a cell of the row, on one cell of keys beyond.\n\n"
+            + _markdown(["layer", "first cell", "near", "one column"], lines))

@@ -263,6 +263,33 @@ class TablesTest(Recorded):
         self.assertGreater(steps.min(), between)  # SparseD's two observations
         self.assertIn(f"{100 * between:.0f}% in common", tables.similarity(record))
 
+    def test_shares_by_loops(self):
+        draw = np.random.default_rng(5)
+        maps, layers, heads, cells = 3, 2, 2, 6
+        mass = draw.random((maps, layers, heads, cells, cells))
+        queried = draw.integers(0, 2, (maps, layers, cells))
+        queried[0] = 1
+        queried[:, 1] = 0
+        found = tables.shares(mass, queried)
+        self.assertTrue(np.isnan(found[1]).all())
+        mean = lambda values: sum(values) / len(values)
+        for h in range(heads):
+            rows = [(q, mass[m, 0, h, q]) for m in range(maps) for q in range(cells) if queried[m, 0, q]]
+            self.assertAlmostEqual(found[0, h, 0], mean([row[0] for _, row in rows]))
+            self.assertAlmostEqual(found[0, h, 1], mean([sum(row[k] for k in range(cells) if abs(k - q) < 2) for q, row in rows]))
+            self.assertAlmostEqual(found[0, h, 2], max(mean([row[k] for q, row in rows if abs(k - q) > 1])
+                                                       for k in range(1, cells)))
+
+    def test_structure(self):
+        record, _ = self.record(heddle.preset("dense"), "--record-every=4")
+        lines = tables.structure(record).splitlines()
+        self.assertEqual(lines[2], "| layer | first cell | near | one column |")
+        self.assertEqual(len(lines), 4 + record.run["layers"])
+        said = [cell.split() for cell in lines[4].strip("| ").split(" | ")[1:]]  # "35 (head 0)"
+        found = tables.shares(record.mass(), record["maps.rows"])[0]
+        np.testing.assert_allclose([int(cell[0]) for cell in said], 100 * found.max(0), atol=0.51)
+        self.assertEqual([cell[2] for cell in said], [f"{head})" for head in found.argmax(0)])
+
     def test_command(self):
         self.record(heddle.preset("dense"), "--record-every=12")
         file = self.folder / "dense.safetensors"
@@ -272,7 +299,7 @@ class TablesTest(Recorded):
             self.assertEqual(done.returncode, 1)
             self.assertIn(said, done.stderr)
         self.record(heddle.preset("dyllm"))
-        for name, said in (("rows", "FFN, mean"), ("similarity", "with the most mass")):
+        for name, said in (("rows", "FFN, mean"), ("similarity", "with the most mass"), ("structure", "one column")):
             done = command(name, self.folder / "dyllm.safetensors")
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn(said, done.stdout)

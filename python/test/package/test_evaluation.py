@@ -145,7 +145,7 @@ class SweepTest(unittest.TestCase):
 
     def test_tables_compile(self):
         for name, table in tables.TABLES.items():
-            made = sweep.sweep(table(512), {})
+            made = sweep.sweep(table(1024), {})
             texts = [str(schedule) for _, _, schedule in made]
             self.assertEqual(len(set(texts)), len(texts), name)
             for text in set(texts):

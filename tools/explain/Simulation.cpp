@@ -160,6 +160,8 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
   int64_t number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
+    if (line.find_first_not_of(" \t\r") == std::string::npos)
+      continue;
     nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
     auto bad = [&](const char *what) {
       return Error("line " + std::to_string(number) + " of the log " + what +

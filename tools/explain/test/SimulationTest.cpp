@@ -248,8 +248,13 @@ TEST(Simulation, FollowsWhatDrifted) {
 }
 
 TEST(Simulation, LogsOfNoRunAreRefused) {
-  ASSERT_TRUE(explain::readRunLog(
-      R"({"commits":[{"sequence":0,"position":4,"token":9}]})"));
+  // Blank lines are passed over.
+  Result<explain::RunLog> log = explain::readRunLog(
+      "\n"
+      R"({"commits":[{"sequence":0,"position":4,"token":9}]})"
+      "\n \r\n");
+  ASSERT_TRUE(log) << log.error().text();
+  EXPECT_EQ(log->commits.size(), 1u);
   for (const char *text :
        {"", R"({"done":true})", "[]", R"({"commits":3})",
         R"({"commits":[{"sequence":"a","position":4}]})",

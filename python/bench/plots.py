@@ -69,6 +69,7 @@ PLOTS = {
     **{f"lengths-{length}": Plot("lengths", **{**LONG, "length": length, "examples": 16}) for length in (8192, 16384)},
     **{f"{name}-dream-long": Plot(name, **LONG_DREAM) for name in ("sparsed", "dyllm", "window", "composed")},
     "drift": Plot("drift", examples=32),
+    "drift-long": Plot("drift", **{**LONG, "examples": 16}),
     "dyllm-limit": Plot("dyllm-limit", models=LONG["models"][:1], tasks=("multi_value",), length=1024, examples=6),
     "recall": Recall(),
     "recall-long": Recall(LONG["models"], ("multi_key",), 2048, 2, "32,128"),

@@ -115,9 +115,11 @@ def dyllm_limit(length):
 
 
 def drift(length):
-    """Refreshes by drift beside as many at fixed steps: early in the run, and all through it."""
+    """Refreshes by drift beside as many at fixed steps: early in the run, and all through it. Of long contexts so few keys
+    are kept that refreshes matter."""
+    keeps = ("1/20", "1/10") if length >= 2048 else ("1/5", "3/10")
     fixed = [{"window": part, "count": n} for part in ("3/10", "1") for n in (1, 2, 4, 8)]
-    return [("dense", {}), *[(name, {"keep": keep, **more}) for keep in ("1/5", "3/10") for name, each in (
+    return [("dense", {}), *[(name, {"keep": keep, **more}) for keep in keeps for name, each in (
         ("pulsecol", fixed), ("pulsecol-drift", [{"below": x} for x in ("0.8", "0.9", "0.95", "0.98", "1")]))
         for more in each]]
 

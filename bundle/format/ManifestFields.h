@@ -240,6 +240,10 @@ template <typename V> void fields(V &v, In<V, Reuse> &x) {
   if (x.attention == Reuse::Attention::Outside) {
     v("inside", x.inside, ofPositions);
     v("cadence", x.cadence);
+    if (v.has("refreshed", x.refreshed >= 0)) {
+      v("refreshed", x.refreshed, ofPositions);
+      v("keep", x.keep, UpTo{1, /*orNone=*/true});
+    }
   }
 }
 

@@ -457,6 +457,16 @@ struct Reuse {
   /// latest step of `cadence`.
   int64_t inside = -1;
   Cadence cadence = {}; ///< Outside
+  /// Outside: index into Manifest::positions, -1: none. At steps that are not
+  /// the cadence's its active rows attend to the keys outside, too, and keep
+  /// that anew: in layer 0 all, in others the floor(keep * rows) whose new V
+  /// has the lowest cosine against the cached one. Source: after LoSA
+  int64_t refreshed = -1;
+  Ratio keep = {1, 1}; ///< in [0, 1]
+  /// Whether V says which rows are refreshed in layers but the first.
+  bool refreshesByValues() const {
+    return refreshed >= 0 && keep.num > 0 && keep.num < keep.den;
+  }
   /// Whether attention's output is kept before its projection.
   bool keepsContext() const {
     return attention == Attention::Context ||

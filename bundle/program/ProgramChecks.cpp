@@ -453,6 +453,13 @@ void Checker::checkOutside() {
          "keeps attention outside of a set that need not be a range of "
          "positions; name all, prompt, response, a block, hull or leading of a "
          "set, or a fix of one of these");
+  // U10: it is rows that are refreshed, whatever they predict.
+  if (manifest.reuse.refreshed >= 0 &&
+      facts[size_t(manifest.reuse.refreshed)].ofRows)
+    fail(At::Reuse, 0,
+         "refreshes attention of rows by what they predict (predicting); name "
+         "the "
+         "positions");
 }
 
 /// R1: the pass that runs at step 1, whichever it is, computes all.

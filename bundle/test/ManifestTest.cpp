@@ -263,6 +263,21 @@ TEST(Manifest, AttentionOutsideIsOfDenseKernelsThatWriteTheLogSumExp) {
                "reuse.inside: index 1 is out of range");
   EXPECT_PRED2(has, refused([](Manifest &m) { m.reuse.cadence.period = 2; }),
                "reuse: keeps attention outside of a set on every(2)");
+  // Rows that refresh it.
+  Manifest refreshing = manifest;
+  refreshing.reuse.refreshed = 0;
+  refreshing.reuse.keep = {1, 4};
+  back = manifestFromJson(toJson(refreshing));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->reuse, refreshing.reuse);
+  EXPECT_NE(back->reuse, manifest.reuse);
+  EXPECT_PRED2(has, refused([](Manifest &m) { m.reuse.refreshed = 1; }),
+               "reuse.refreshed: index 1 is out of range");
+  EXPECT_PRED2(has, refused([](Manifest &m) {
+                 m.reuse.refreshed = 0;
+                 m.reuse.keep = {5, 4};
+               }),
+               "reuse.keep");
   // What only attention outside of a set has.
   std::string json = toJson(manifest);
   const std::string word = "\"outside\"";

@@ -292,6 +292,7 @@ private:
     };
     if (!includes(manifest.reuse.cadence, place)) {
       torn |= !keptOver || !same(*keptOver, visible);
+      (void)has(manifest.reuse.refreshed, 0);
       return;
     }
     torn |= !same(active, visible);
@@ -682,10 +683,13 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
       parts.reuse.cadence = ofParts() % 2
                                 ? whole.when.front().cadence
                                 : cadences[ofParts() % cadences.size()];
+      parts.reuse.refreshed = static_cast<int64_t>(
+          ofParts() % static_cast<size_t>(manifest.positions.size()));
       const bool keeps = !checkProgram(parts);
       Simulation ofPart(parts, shifted, seed);
       ofPart.execute();
       EXPECT_FALSE(keeps && ofPart.mergesOthers()) << "round " << round;
+      EXPECT_FALSE(keeps && ofPart.asksTooEarly()) << "round " << round;
       kept += keeps;
       torn += ofPart.mergesOthers();
     }

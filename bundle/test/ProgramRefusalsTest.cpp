@@ -76,6 +76,14 @@ TEST(ProgramRefusals, AttentionOutsideIsKeptOfEveryRowOverKeysThatStay) {
                  m.allVisible = start;
                }),
                "the visible positions may change at other steps");
+  // Any rows may refresh it, but by position.
+  EXPECT_EQ(refusal([](Manifest &m) { m.reuse.refreshed = 2; }), "");
+  EXPECT_PRED2(says, refusal([](Manifest &m) {
+                 m.positions.push_back(setOf(Kind::Predicting));
+                 m.positions.back().of = {0};
+                 m.reuse.refreshed = 5;
+               }),
+               "refreshes attention of rows by what they predict (predicting)");
   // Rows that are not computed would need attention that is whole.
   EXPECT_PRED2(says, refusal([](Manifest &m) {
                  m.reuse.ffn = true;

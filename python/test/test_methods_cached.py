@@ -62,7 +62,7 @@ class DegenerateTest(SameRun):
                 methods = [cached.DkvDecode(1), cached.DkvDecode(99, warm=99),
                            cached.WindowDiffusion(n, n, 1)]
                 if block == gen // steps:
-                    methods += [cached.FastDllm(), cached.FastDllm(dual=True), cached.FlashBlock()]
+                    methods += [cached.FastDllm(), cached.FastDllm(dual=True), cached.FlashBlock(), cached.Losa("1/2")]
                 for method in methods:
                     records = go(method)
                     self.assert_same_run(records, dense)
@@ -126,6 +126,41 @@ class DegenerateTest(SameRun):
                 self.assertEqual({layer["pairs"] for layer in record["layers"]}, {pieces.heads * len(rows) * keys})
                 self.assertEqual(record["kv_read"], 0)
                 self.assertIsNone(record["visible"])
+
+    def test_rows_that_refresh_attend_to_all_keys(self):
+        pieces, prompt = tiny_llada(), prompt_of(5, 9)
+        go = lambda method: run.generate(pieces, prompt, 8, method, commit.Quotas(8, 4))[1]
+        # All do: the dual cache, but for the order of sums. None does: the block's first pass counts.
+        self.assert_same_run(go(cached.Losa(1)), go(cached.FastDllm(dual=True)))
+        for make in FAMILIES:
+            pieces = make()
+            for method, first, later in ((cached.Losa("1/2"), 4, 2), (cached.Losa(0), 4, 0),
+                                         (cached.Losa(), 1, 1)):
+                for record in go(method):
+                    rows = 17 if record["step"] in (1, 5) else 4 + pieces.shifted
+                    for number, layer in enumerate(record["layers"]):
+                        refreshed = rows if rows == 17 else later if number else first
+                        self.assertEqual(layer["pairs"], pieces.heads * (rows * 4 + refreshed * 13))
+
+    def test_what_is_refreshed_is_kept(self):
+        # Rows of which nothing changes keep what the last pass that refreshed them left.
+        pieces, prompt = tiny_llada(), prompt_of(5, 9)
+        method, one = cached.Losa(), run.Run(pieces, prompt, 8)
+        one.step, one.inner, one.block, one.block_start, one.block_end = 1, 0, 0, 9, 13
+        method.begin(one)
+        with torch.no_grad():
+            method.forward(one, trace.Record(pieces, 0, 1, 17))
+            before = [each.clone() for each in method.outside[0]]
+            one.tokens[10], one.step, one.inner, one.history = 3, 2, 1, [[10]]
+            method.forward(one, trace.Record(pieces, 0, 2, 17))
+            x = pieces.embed(one.tokens)
+            q = pieces.rotate(pieces.query(0, pieces.attention_norm(0, x)), list(range(17)))
+            anew = method.part(one, 0, q, [*range(9), *range(13, 17)])
+        for kept, old, new in zip(method.outside[0], before, anew):
+            others = [row for row in range(17) if row != 10]
+            self.assertTrue(torch.equal(kept[:, others], old[:, others]))
+            self.assertLess((kept[:, 10] - new[:, 10]).abs().max(), 1e-9)
+            self.assertGreater((kept[:, 10] - old[:, 10]).abs().max(), 1e-3)
 
     def test_cached_rows_are_those_of_the_step_that_wrote_them(self):
         # Prefill by hand: the prompt's K and V are those of a dense first pass.

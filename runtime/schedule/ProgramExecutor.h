@@ -108,7 +108,10 @@ private:
     Picked out;                 ///< rows that come out of this layer
     Picked exact;               ///< rows that this layer computes exactly
     Picked salient;             ///< bound(): those of the next
-    bool propagates = false;    ///< this layer corrects the rows that are not
+    Picked
+        refreshed; ///< Reuse::Attention::Outside: rows that attend to the keys
+                   ///< outside; before queriesAndKeys() those to choose from
+    bool propagates = false; ///< this layer corrects the rows that are not
     std::vector<int32_t> gathered; ///< not all exact: the active row of each
                                    ///< gathered row, exact ones first
     std::vector<int32_t> places;   ///< the places of these
@@ -174,6 +177,7 @@ private:
   std::optional<bundle::Ratio> bound(int64_t layer,
                                      const Sequence &sequence) const;
   static const Picked &valueRows(int64_t layer, const Sequence &sequence);
+  bool refreshesByValues(int64_t layer, const Sequence &sequence) const;
   static void choose(int64_t layer, Sequence &sequence,
                      std::span<const int32_t> chosen);
   static const Picked &queryRows(const Sequence &sequence);
@@ -200,6 +204,9 @@ private:
   }
   Status storeKeysAndValues(int64_t layer, const AttentionTensors &tensors);
   void gather(int64_t sequence, Moves &queries);
+  void placeGathered(int64_t sequence, Moves &queries);
+  void useGathered(int64_t sequence, int64_t first, int64_t count,
+                   abi::AttentionArgs &args) const;
   abi::AttentionArgs argsOf(int64_t layer, int64_t sequence, size_t kernel,
                             const AttentionTensors &tensors);
   Status planLaunches(int64_t layer, const AttentionTensors &tensors);
@@ -255,7 +262,7 @@ private:
   struct PartRows;
   Status attendInParts(int64_t layer, const AttentionTensors &tensors);
   Status attendPart(int64_t layer, Part part, const AttentionTensors &tensors);
-  Status mergePart(int64_t layer, Part part, const PartRows &rows, bool isAlone,
+  Status mergePart(int64_t layer, Part part, const PartRows &rows,
                    const AttentionTensors &tensors);
   bool keepsOutside() const {
     return schedule.reuse.attention == bundle::Reuse::Attention::Outside;

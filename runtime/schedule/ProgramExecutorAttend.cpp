@@ -141,6 +141,12 @@ void ProgramExecutor::gather(int64_t s, Moves &queries) {
         sequence.gathered.push_back(row);
     }
   }
+  placeGathered(s, queries);
+}
+
+/// Of rows to gather the places, and where their queries go.
+void ProgramExecutor::placeGathered(int64_t s, Moves &queries) {
+  Sequence &sequence = *sequences[s];
   sequence.places.clear();
   int64_t to = starts[s];
   for (int32_t row : sequence.gathered) {
@@ -194,6 +200,19 @@ abi::AttentionArgs ProgramExecutor::argsOf(int64_t layer, int64_t s,
   return args;
 }
 
+/// Has `args` be of `count` gathered rows of a sequence, from the `first` on.
+void ProgramExecutor::useGathered(int64_t s, int64_t first, int64_t count,
+                                  abi::AttentionArgs &args) const {
+  args.query = rowOf(gatherQ.get(), starts[s] + first, attentionWidth(), dtype);
+  args.output =
+      rowOf(gatherO.get(), starts[s] + first, attentionWidth(), dtype);
+  args.queryStride = args.outputStride = attentionWidth();
+  if (needsLse)
+    args.lse = lseOf(starts[s] + first);
+  args.rows = count;
+  args.place = sequences[s]->places.data() + first;
+}
+
 /// Fills in `launches`, one for each attention kernel that some sequence runs,
 /// and brings the queries of rows together that are not all of a sequence's.
 Status ProgramExecutor::planLaunches(int64_t layer,
@@ -220,15 +239,7 @@ Status ProgramExecutor::planLaunches(int64_t layer,
     }
     gather(s, queries);
     auto addPart = [&](int64_t first, int64_t count) -> Status {
-      args.query =
-          rowOf(gatherQ.get(), starts[s] + first, attentionWidth(), dtype);
-      args.output =
-          rowOf(gatherO.get(), starts[s] + first, attentionWidth(), dtype);
-      args.queryStride = args.outputStride = attentionWidth();
-      if (needsLse)
-        args.lse = lseOf(starts[s] + first);
-      args.rows = count;
-      args.place = sequence.places.data() + first;
+      useGathered(s, first, count, args);
       launch.blocks.push_back(args);
       return countPairs(layer, s, kernel, args);
     };

@@ -163,10 +163,16 @@ Result<RowSet> ProgramExecutor::values(int64_t layer) {
     Sequence &sequence = *each;
     sequence.in = layer == 0 ? Picked() : std::move(sequence.out);
     sequence.out = sequence.exact = Picked();
+    sequence.refreshed = Picked();
     sequence.propagates = false;
     if (sequence.rows.rows() == 0) {
       sequence.salient = sequence.in = Picked();
       continue;
+    }
+    if (keepsOutside() && !sequence.rows.inside().fresh) {
+      sequence.refreshed = {false, {}};
+      if (layer == 0 || reuseOf(layer).keep.num > 0)
+        sequence.refreshed.rows = sequence.rows.refreshable();
     }
     const SequenceRows::Part &part = sequence.rows.partOf(layer);
     const Pass &pass = *part.pass;
@@ -194,14 +200,24 @@ Result<RowSet> ProgramExecutor::values(int64_t layer) {
 
 /// In the first layer V depends on the token alone: rows that have not changed
 /// are all equally similar, and rounding would choose among them. So all rows
-/// are exact there. Source: dLLM-Cache (released code), which refreshes the
-/// first layer at every step.
+/// are exact there, or refreshed. Source: dLLM-Cache (released code), which
+/// refreshes the first layer at every step.
 bool ProgramExecutor::choosesByValues(int64_t layer) const {
   return layer > 0 &&
          std::any_of(sequences.begin(), sequences.end(), [&](const auto &each) {
            return each->rows.rows() > 0 &&
-                  passOf(layer, *each).comparesValues();
+                  (passOf(layer, *each).comparesValues() ||
+                   refreshesByValues(layer, *each));
          });
+}
+
+/// Whether a layer but the first chooses of the rows that it computes those
+/// whose attention over the keys outside it refreshes. A pass that chooses,
+/// too, needs attention that is kept whole.
+bool ProgramExecutor::refreshesByValues(int64_t layer,
+                                        const Sequence &sequence) const {
+  return keepsOutside() && !sequence.rows.inside().fresh &&
+         reuseOf(layer).refreshesByValues();
 }
 
 /// Finds the rows whose V is least like the cached one.
@@ -209,12 +225,18 @@ bool ProgramExecutor::choosesByValues(int64_t layer) const {
 Status ProgramExecutor::pickLeastSimilar(int64_t layer,
                                          const AttentionTensors &tensors) {
   auto chooses = [&](const Sequence &sequence) {
-    return sequence.rows.rows() > 0 && passOf(layer, sequence).comparesValues();
+    return sequence.rows.rows() > 0 &&
+           (passOf(layer, sequence).comparesValues() ||
+            refreshesByValues(layer, sequence));
+  };
+  auto amongOf = [&](const Sequence &sequence) -> const std::vector<int32_t> & {
+    return refreshesByValues(layer, sequence) ? sequence.refreshed.rows
+                                              : sequence.among;
   };
   Moves compared; // of all sequences, one after the other
   for (size_t s = 0; s < sequences.size(); ++s)
     if (chooses(*sequences[s]))
-      for (int32_t row : sequences[s]->among)
+      for (int32_t row : amongOf(*sequences[s]))
         compared.add(batch.offsets[s] + row, keptRow[batch.offsets[s] + row]);
   auto count = static_cast<int64_t>(compared.from.size());
   if (Status status = memory->compare(
@@ -230,15 +252,24 @@ Status ProgramExecutor::pickLeastSimilar(int64_t layer,
   size_t first = 0;
   for (const std::unique_ptr<Sequence> &sequence : sequences)
     if (chooses(*sequence)) {
-      const bundle::Ratio keep = passOf(layer, *sequence).keep;
-      const size_t among = sequence->among.size();
+      const bool refreshes = refreshesByValues(layer, *sequence);
+      const bundle::Ratio keep =
+          refreshes ? reuseOf(layer).keep : passOf(layer, *sequence).keep;
+      const size_t among = amongOf(*sequence).size();
       const auto count =
           static_cast<int64_t>(static_cast<__int128>(keep.num) *
                                static_cast<int64_t>(among) / keep.den);
-      choose(layer, *sequence,
-             lowest(similarity->subspan(first, among),
-                    std::min(count, static_cast<int64_t>(among))));
+      std::vector<int32_t> chosen =
+          lowest(similarity->subspan(first, among),
+                 std::min(count, static_cast<int64_t>(among)));
       first += among;
+      if (!refreshes) {
+        choose(layer, *sequence, chosen);
+        continue;
+      }
+      for (int32_t &each : chosen)
+        each = sequence->refreshed.rows[each];
+      sequence->refreshed.rows = std::move(chosen);
     }
   return Status::success();
 }

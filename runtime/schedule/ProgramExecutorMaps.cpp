@@ -158,7 +158,9 @@ Status ProgramExecutor::mapLayer(int64_t layer,
             p[j] / static_cast<float>(total) / rows;
       keysOfRow(terms, args, head, groups, place[i], paired);
       // What is kept of the keys outside is of an earlier step.
-      if (keepsOutside() && !sequence.rows.inside().fresh)
+      if (keepsOutside() && !sequence.refreshed.all &&
+          !std::ranges::binary_search(sequence.refreshed.rows,
+                                      index[i] - batch.offsets[0]))
         std::erase_if(paired, [&](int32_t j) {
           return j < sequence.rows.inside().begin ||
                  j >= sequence.rows.inside().end;

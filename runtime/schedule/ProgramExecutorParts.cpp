@@ -7,37 +7,43 @@
 //
 // Reuse::Attention::Outside. The keys inside are one run of the visible ones,
 // those outside what stands before and behind it; each is attended to by a
-// launch of the layer's dense kernel, whose keys then begin elsewhere. All
-// parts are written to the rows of the output, one after the other: those
-// outside are merged into what is kept, by the log-sum-exps, and what is kept
-// into the part inside.
+// launch of the layer's dense kernel, whose keys then begin elsewhere. All rows
+// attend to those inside, and to those outside at a step that keeps what is
+// over them; at another one the rows that are refreshed. All parts are written
+// to the rows of the output, one after the other, or where some rows are
+// gathered to theirs: those outside are merged into what is kept, by the
+// log-sum-exps, and what is kept into the part inside.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/schedule/ProgramExecutor.h"
 
 #include <algorithm>
+#include <array>
 
 using namespace heddle;
 using namespace heddle::rt;
 
 /// What some rows of a part are merged by, and where they stand.
 struct ProgramExecutor::PartRows {
-  std::vector<int32_t> from; ///< rows of the output
-  std::vector<int32_t> kept; ///< rows of the stores
-  std::vector<int64_t> lseAt;
-  std::vector<int32_t> lseStride;
+  bool isAlone;                ///< their keys outside stand on one side
+  bool isGathered;             ///< they are gathered ones
+  std::vector<int32_t> from{}; ///< rows of the output, or gathered ones
+  std::vector<int32_t> kept{}; ///< rows of the stores
+  std::vector<int64_t> lseAt{};
+  std::vector<int32_t> lseStride{};
 };
 
 int64_t ProgramExecutor::attendedKeys(const Sequence &sequence) const {
+  if (!keepsOutside() || sequence.refreshed.count(sequence.rows.rows()) > 0)
+    return sequence.rows.n();
   const SequenceRows::Inside &inside = sequence.rows.inside();
-  return keepsOutside() && !inside.fresh ? inside.end - inside.begin
-                                         : sequence.rows.n();
+  return inside.end - inside.begin;
 }
 
 int64_t ProgramExecutor::cachedKeys(const Sequence &sequence) const {
   const std::vector<int32_t> &places = sequence.rows.activePlaces();
-  if (!keepsOutside() || sequence.rows.inside().fresh)
+  if (attendedKeys(sequence) == sequence.rows.n())
     return sequence.rows.n() - std::ssize(places);
   const SequenceRows::Inside &inside = sequence.rows.inside();
   auto behind = [&](int64_t place) {
@@ -49,15 +55,28 @@ int64_t ProgramExecutor::cachedKeys(const Sequence &sequence) const {
 
 Status ProgramExecutor::attendInParts(int64_t layer,
                                       const AttentionTensors &tensors) {
-  for (const std::unique_ptr<Sequence> &sequence : sequences) {
-    sequence->pairs = 0;
-    const SequenceRows::Inside &inside = sequence->rows.inside();
-    if (inside.end - inside.begin == sequence->rows.n())
+  Moves queries; // rows of the batch to rows of the gathered ones
+  for (size_t at = 0; at < sequences.size(); ++at) {
+    Sequence &sequence = *sequences[at];
+    sequence.pairs = 0;
+    const SequenceRows::Inside &inside = sequence.rows.inside();
+    const int64_t rows = sequence.rows.rows();
+    if (rows == 0 || inside.end - inside.begin == sequence.rows.n())
       continue;
-    counted.mergedRows += sequence->rows.rows();
-    (inside.fresh ? counted.cacheBytesWritten : counted.cacheBytesRead) +=
-        sequence->rows.rows() * partBytes();
+    const int64_t refreshed = sequence.refreshed.count(rows);
+    counted.mergedRows += rows;
+    counted.cacheBytesWritten += refreshed * partBytes();
+    counted.cacheBytesRead += (rows - refreshed) * partBytes();
+    if (!sequence.refreshed.all && refreshed > 0) {
+      sequence.gathered = sequence.refreshed.rows;
+      placeGathered(static_cast<int64_t>(at), queries);
+    }
   }
+  if (Status status = memory->copy(
+          {tensors.query, tensors.queryStride, queries.from},
+          {gatherQ.get(), attentionWidth(), queries.to}, attentionWidth());
+      !status)
+    return status;
   for (Part part : {Part::Before, Part::Behind, Part::Inside})
     if (Status status = attendPart(layer, part, tensors); !status)
       return status;
@@ -68,15 +87,17 @@ Status ProgramExecutor::attendInParts(int64_t layer,
 Status ProgramExecutor::attendPart(int64_t layer, Part part,
                                    const AttentionTensors &tensors) {
   launches.clear();
-  PartRows alone, both; // whether their keys outside stand on one side
-  Moves unchanged;      // kept rows to those of the output
+  std::array<PartRows, 4> merged = {
+      {{false, false}, {true, false}, {false, true}, {true, true}}};
+  Moves unchanged; // kept rows to those of the output
   for (size_t at = 0; at < sequences.size(); ++at) {
     Sequence &sequence = *sequences[at];
-    const int64_t rows = sequence.rows.rows(), n = sequence.rows.n();
-    if (rows == 0)
-      continue;
+    const int64_t n = sequence.rows.n();
     const SequenceRows::Inside &inside = sequence.rows.inside();
-    if (part != Part::Inside && !inside.fresh)
+    // At a step that keeps what is outside, all rows are refreshed.
+    const Picked &picked = part == Part::Inside ? Picked() : sequence.refreshed;
+    const int64_t rows = picked.count(sequence.rows.rows());
+    if (rows == 0)
       continue;
     const int64_t begin = part == Part::Before   ? 0
                           : part == Part::Behind ? inside.end
@@ -93,6 +114,8 @@ Status ProgramExecutor::attendPart(int64_t layer, Part part,
     }
     const auto kernel = static_cast<size_t>(phaseOf(layer, sequence).attention);
     abi::AttentionArgs args = argsOf(layer, s, kernel, tensors);
+    if (!picked.all)
+      useGathered(s, 0, rows, args);
     auto from = [&](const void *keys, int64_t stride) {
       return static_cast<const std::byte *>(keys) +
              begin * stride * byteSize(dtype);
@@ -106,23 +129,22 @@ Status ProgramExecutor::attendPart(int64_t layer, Part part,
     // All keys are inside: nothing is kept.
     if (part == Part::Inside && args.n == n)
       continue;
-    PartRows &merged = inside.begin == 0 || inside.end == n ? alone : both;
+    const bool isAlone = inside.begin == 0 || inside.end == n;
+    PartRows &to = merged[(isAlone ? 1 : 0) + (picked.all ? 0 : 2)];
     for (int64_t r = 0; r < rows; ++r) {
-      merged.from.push_back(static_cast<int32_t>(row + r));
-      merged.kept.push_back(keptRow[row + r]);
-      merged.lseAt.push_back(starts[at] * queryHeads + r);
-      merged.lseStride.push_back(static_cast<int32_t>(rows));
+      to.from.push_back(
+          static_cast<int32_t>((picked.all ? row : starts[at]) + r));
+      to.kept.push_back(keptRow[row + (picked.all ? r : picked.rows[r])]);
+      to.lseAt.push_back(starts[at] * queryHeads + r);
+      to.lseStride.push_back(static_cast<int32_t>(rows));
     }
   }
   for (Launch &launch : launches)
     if (Status status = runner->attend(launch.kernel, launch.blocks); !status)
       return status;
-  if (Status status = mergePart(layer, part, alone, /*isAlone=*/true, tensors);
-      !status)
-    return status;
-  if (Status status = mergePart(layer, part, both, /*isAlone=*/false, tensors);
-      !status)
-    return status;
+  for (const PartRows &rows : merged)
+    if (Status status = mergePart(layer, part, rows, tensors); !status)
+      return status;
   return memory->copy(tableOf(outsideStore, layer, unchanged.from),
                       {tensors.output, tensors.outputStride, unchanged.to},
                       attentionWidth());
@@ -132,11 +154,14 @@ Status ProgramExecutor::attendPart(int64_t layer, Part part,
 /// its own, since those that are read and those that are written are to be
 /// apart.
 Status ProgramExecutor::mergePart(int64_t layer, Part part,
-                                  const PartRows &rows, bool isAlone,
+                                  const PartRows &rows,
                                   const AttentionTensors &tensors) {
   if (rows.from.empty())
     return Status::success();
-  const RowTable output = {tensors.output, tensors.outputStride, rows.from};
+  const RowTable output =
+      rows.isGathered
+          ? RowTable{gatherO.get(), attentionWidth(), rows.from}
+          : RowTable{tensors.output, tensors.outputStride, rows.from};
   RowMerge merge{.now = output,
                  .lse = lseOf(0),
                  .lseAt = rows.lseAt,
@@ -147,10 +172,10 @@ Status ProgramExecutor::mergePart(int64_t layer, Part part,
   auto *ofOutside = reinterpret_cast<float *>(outsideLseStore.layer(layer));
   switch (part) {
   case Part::Before:
-    merge.newLse = isAlone ? ofOutside : ofBefore;
+    merge.newLse = rows.isAlone ? ofOutside : ofBefore;
     break;
   case Part::Behind:
-    merge.keptLse = isAlone ? nullptr : ofBefore;
+    merge.keptLse = rows.isAlone ? nullptr : ofBefore;
     merge.newLse = ofOutside;
     break;
   case Part::Inside:

@@ -57,7 +57,7 @@ Status ProgramExecutor::fitPasses() {
     reuses.push_back(bundle::reuseOf(schedule, layer, layers));
     needsEnds |= (someLayers || chooses) && !reuses.back().carries();
   }
-  needsGather |= someLayers || chooses;
+  needsGather |= someLayers || chooses || schedule.reuse.refreshed >= 0;
   if (!someLayers && schedule.layeredReuses.empty() && !needsEnds) {
     for (const Pass &pass : schedule.passes)
       if (Status status = checkPass(pass, schedule.reuse); !status)

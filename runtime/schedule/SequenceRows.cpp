@@ -44,6 +44,7 @@ void SequenceRows::beginRun(const SequenceShape &shape) {
   activeRows.clear();
   committed.clear();
   keepsOutside = false;
+  refreshableRows.clear();
   from.clear();
   to.clear();
   written.clear();
@@ -87,17 +88,26 @@ Status SequenceRows::beginStep(const SequenceState &state) {
              : Status::success();
 }
 
-/// Which keys attention is kept without, at a step that keeps it.
+/// Which keys attention is kept without, at a step that keeps it, and of which
+/// rows others may keep it anew.
 Status SequenceRows::findInside() {
+  refreshableRows.clear();
   keysInside.fresh = bundle::includes(manifest.reuse.cadence, at);
   if (!keysInside.fresh) {
-    if (keepsOutside && !changed)
+    if (!keepsOutside || changed)
+      return Error(
+          std::string("attention over the keys outside of a set is not kept ") +
+          (keepsOutside ? "of the visible positions, which have changed"
+                        : "at any step before") +
+          "; let the cadence that it is kept on have this step");
+    if (manifest.reuse.refreshed < 0)
       return Status::success();
-    return Error(
-        std::string("attention over the keys outside of a set is not kept ") +
-        (keepsOutside ? "of the visible positions, which have changed"
-                      : "at any step before") +
-        "; let the cadence that it is kept on have this step");
+    Result<std::span<const int32_t>> set =
+        positionSets.at(manifest.reuse.refreshed);
+    if (!set)
+      return set.takeError().withContext("the rows to refresh");
+    refreshableRows = activeRowsAt(*set);
+    return Status::success();
   }
   keepsOutside = whole();
   if (!keepsOutside)

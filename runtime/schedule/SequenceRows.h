@@ -122,6 +122,9 @@ public:
   };
   const Inside &inside() const { return keysInside; }
 
+  /// Indices of the active rows in Reuse::refreshed, at a step that is none.
+  const std::vector<int32_t> &refreshable() const { return refreshableRows; }
+
   /// Whether the step's commit rule admits a position (CommitRule::within).
   bool inCommitSet(int64_t position) const {
     return within < 0 || positionSets.holds(within, position);
@@ -162,7 +165,8 @@ private:
   std::vector<int32_t> activeRows;
   std::vector<int32_t> committed;
   Inside keysInside;
-  bool keepsOutside = false;   ///< attention of every visible row
+  bool keepsOutside = false; ///< attention of every visible row
+  std::vector<int32_t> refreshableRows;
   std::vector<int32_t> before; ///< what was visible at the step before
   std::vector<int32_t> from, to;
   std::vector<uint8_t> written; ///< [n]: computed since it became visible, and

@@ -169,6 +169,10 @@ std::string runLengths(const std::vector<int64_t> &numbers);
 /// What a pass computes exactly: "salient(below = 0.99) in response".
 std::string passText(const Manifest &manifest, const bundle::Pass &pass);
 
+/// "least_similar(keep = 0.25) in block": which rows keep attention over the
+/// keys outside of a set anew; "" if none does.
+std::string refreshedText(const Manifest &manifest, const bundle::Reuse &reuse);
+
 /// Fills in what concerns rows, from the explanation's manifest and request.
 void explainRows(Explanation &explanation);
 

@@ -36,6 +36,17 @@ std::string heddle::explain::passText(const Manifest &manifest,
   return rows;
 }
 
+std::string heddle::explain::refreshedText(const Manifest &manifest,
+                                           const Reuse &reuse) {
+  if (reuse.refreshed < 0)
+    return "";
+  const std::string rows = toString(manifest, reuse.refreshed);
+  return reuse.keep == Ratio{1, 1}
+             ? rows
+             : "least_similar(keep = " + detail::toString(reuse.keep) +
+                   ") in " + rows;
+}
+
 void heddle::explain::explainRows(Explanation &explanation) {
   const Manifest &manifest = explanation.manifest;
   const SimulationRequest &run = explanation.request.run;

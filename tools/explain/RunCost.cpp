@@ -80,6 +80,7 @@ private:
   }
   /// Whether a layer compares contexts: for itself, or for the next one.
   bool compares(const SimulatedStep &step, int64_t layer) const;
+  int64_t refreshedRows(const SimulatedStep &step, int64_t layer) const;
   LayerRows rowsOf(const SimulatedStep &step, int64_t layer,
                    const LayerRows &before) const;
   Kept keptBy(size_t kernel, const SimulatedStep &step,
@@ -214,6 +215,15 @@ void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
     layer.work.lsePairs += shape.heads * active * n;
 }
 
+/// Of one sequence, rows that attend to the keys outside of a set at a step
+/// that does not keep it of all.
+int64_t Counter::refreshedRows(const SimulatedStep &step, int64_t layer) const {
+  const Ratio keep = manifest.reuse.keep;
+  return layer == 0 ? step.refreshable
+                    : static_cast<int64_t>(static_cast<__int128>(keep.num) *
+                                           step.refreshable / keep.den);
+}
+
 LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
                              int64_t layer, const LayerRows &rows) {
   const Reuse &reuse = reuseOf(manifest, layer, shape.layers);
@@ -224,11 +234,15 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
       0, step.sequences * std::ssize(here.out) - rows.ended - rows.ending);
   const Phase &phase = manifest.rules[rule].phases[phaseOf(rule, step.place)];
   const auto kernel = static_cast<size_t>(phase.attention);
+  const int64_t refreshed = refreshedRows(step, layer);
   LayerStep result;
   result.rows = out;
-  result.visible = step.sequences * step.keys;
+  result.visible =
+      step.sequences * (refreshed > 0 ? std::ssize(step.visible) : step.keys);
   result.compares =
-      compares(step, layer) || (here.pass->comparesValues() && layer);
+      compares(step, layer) ||
+      (layer > 0 && (here.pass->comparesValues() ||
+                     (reuse.refreshesByValues() && step.refreshable > 0)));
   bool propagates = reuse.attention == Reuse::Attention::Propagated &&
                     rows.exact > 0 && rows.exact < active;
   // Of both sequences that a step of guidance has, one may have no such row.
@@ -252,7 +266,9 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
   if (result.attended > 0) {
     Kept kept =
         keptBy(kernel, step, propagates ? here.in : here.rows, result.attended);
-    work.pairs = shape.heads * kept.pairs;
+    work.pairs =
+        shape.heads * (kept.pairs + step.sequences * refreshed *
+                                        (std::ssize(step.visible) - step.keys));
     if (!kept.exact && cost.certainty == Certainty::Exact)
       cost.certainty = Certainty::AtMost;
   }
@@ -322,7 +338,10 @@ StepKind &Counter::kindOf(const SimulatedStep &step) {
   if (merges || keeps)
     what += (merges ? " inside of " : "; keeps attention outside of ") +
             toString(manifest, manifest.reuse.inside) +
-            (merges ? ", merged with what is kept" : "");
+            (merges ? ", merged with what is kept" : "") +
+            (merges && manifest.reuse.refreshed >= 0
+                 ? ", refreshed for " + refreshedText(manifest, manifest.reuse)
+                 : "");
   StepKind &kind = cost.kinds.emplace_back();
   kind.what = std::move(what);
   return kind;
@@ -349,7 +368,8 @@ void Counter::add(const SimulatedStep &step) {
     seconds += secondsOfLayer(request.machine, shape, layer) *
                static_cast<double>(times);
   };
-  bool differ = step.layers.size() > 1 || !manifest.layeredReuses.empty();
+  bool differ = step.layers.size() > 1 || !manifest.layeredReuses.empty() ||
+                refreshedRows(step, 0) != refreshedRows(step, 1);
   bool compared = false;
   for (const SimulatedLayer &layer : step.layers) {
     differ |= layer.pass->exact != Pass::Exact::All;

@@ -370,6 +370,9 @@ explain::simulate(const bundle::Manifest &manifest,
               .visible = rows.positions(),
               .keys = keeps && !inside.fresh ? keysInside : rows.n(),
               .merges = keeps && keysInside < rows.n(),
+              .refreshable = keeps && keysInside < rows.n()
+                                 ? std::ssize(rows.refreshable())
+                                 : 0,
               .active = active,
               .among = layers.partly(),
               .masked = run.masked(),

@@ -104,6 +104,7 @@ struct SimulatedStep {
   int64_t keys = 0;    ///< of them, those that attention reads: without those
                        ///< of which it is kept
   bool merges = false; ///< attention over some is kept, or read
+  int64_t refreshable = 0;            ///< active rows that may keep it anew
   std::span<const int32_t> active{};  ///< positions whose rows the step takes
                                       ///< through the layers, ascending
   std::span<const int32_t> among{};   ///< of these, those that not all layers

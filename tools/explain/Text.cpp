@@ -152,7 +152,11 @@ std::string rowsText(const Explanation &explanation) {
   if (manifest.reuse.attention == Reuse::Attention::Outside)
     text += "  attention outside of " +
             toString(manifest, manifest.reuse.inside) + ": kept on " +
-            toString(manifest.reuse.cadence) + ", merged at other steps\n";
+            toString(manifest.reuse.cadence) + ", merged at other steps" +
+            (manifest.reuse.refreshed < 0
+                 ? "\n"
+                 : ", refreshed there for " +
+                       refreshedText(manifest, manifest.reuse) + "\n");
   if (explanation.cacheBytesPerLayer)
     text += "  kept of rows: at most " +
             bytesText(explanation.cacheBytesPerLayer) + " a layer, " +

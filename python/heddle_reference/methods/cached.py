@@ -8,9 +8,12 @@ positions visible as keys. K is kept after RoPE; methods that keep it before
 compute the same numbers, since a position never changes.
 """
 
+from fractions import Fraction
+
 import torch
 
-from .models import attention
+from .dyllm import cosine
+from .models import attention, merge
 from .run import Method
 
 
@@ -84,6 +87,11 @@ class FlashBlock(FastDllm):
         super().begin(run)
         self.outside = {}
 
+    def refreshed(self, run, layer, rows, values):
+        """Rows of a later pass whose attention over the keys outside is computed anew; values are those
+        of `rows`, which are not kept yet."""
+        return []
+
     def part(self, run, layer, q, keys):
         """(contexts, log-sum-exps [heads, rows]) over some keys, in float64."""
         repeat = run.pieces.heads // run.pieces.kv_heads
@@ -100,20 +108,53 @@ class FlashBlock(FastDllm):
         x = m.embed([run.tokens[p] for p in rows])
         for layer in range(m.layers):
             h = m.attention_norm(layer, x)
+            values, self.margin = m.value(layer, h), None
+            refreshed = rows if run.inner == 0 else self.refreshed(run, layer, rows, values)
             self.keys[layer][:, rows] = m.rotate(m.key(layer, h), rows)
-            self.values[layer][:, rows] = m.value(layer, h)
+            self.values[layer][:, rows] = values
             q = m.rotate(m.query(layer, h), rows)
             if run.inner == 0:
                 self.outside[layer] = self.part(run, layer, q, outside)
+            elif refreshed:
+                anew = self.part(run, layer, q[:, [rows.index(row) for row in refreshed]], outside)
+                for kept, new in zip(self.outside[layer], anew):
+                    kept[:, refreshed] = new
             near, near_lse = self.part(run, layer, q, inside)
             far, far_lse = (each[:, rows] for each in self.outside[layer])
             share = torch.sigmoid(near_lse - far_lse)[..., None]
             context = (share * near + (1 - share) * far).float()
             x = x + m.output(layer, context.transpose(0, 1).flatten(1))
             x = x + m.ffn(layer, x)
-            read = visible if run.inner == 0 else inside
-            record.layer(rows, rows, rows, m.heads * len(rows) * len(read), read=read)
+            pairs = len(rows) * len(inside) + len(refreshed) * len(outside)
+            record.layer(rows, rows, rows, m.heads * pairs, read=visible if refreshed else inside,
+                         margin=self.margin)
         return rows, x
+
+
+class Losa(FlashBlock):
+    """After LoSA: FlashBlock of which in each layer the rows that have changed compute attention over
+    the keys outside anew and keep it. Of the block's rows these are the floor(ratio * length) whose V
+    has the lowest cosine, over all heads together, against that of the pass before; in layer 0, where V
+    depends on the token alone, all of them. Without a ratio, in all layers, those of which the last
+    pass made tokens."""
+
+    def __init__(self, ratio=None):
+        super().__init__()
+        self.ratio = None if ratio is None else Fraction(ratio)
+
+    def refreshed(self, run, layer, rows, values):
+        if self.ratio is None:
+            return sorted(set(run.history[-1]) & set(rows))
+        block = [row for row in rows if run.block_start <= row < run.block_end]
+        if layer == 0:
+            return block
+        same = cosine(merge(values[:, [rows.index(row) for row in block]]),
+                      merge(self.values[layer][:, block])).tolist()
+        order = sorted(range(len(block)), key=lambda i: (same[i], i))
+        count = int(self.ratio * len(block))
+        if 0 < count < len(order):
+            self.margin = same[order[count]] - same[order[count - 1]]
+        return sorted(block[i] for i in order[:count])
 
 
 def masked_before(run):

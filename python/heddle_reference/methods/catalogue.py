@@ -161,6 +161,14 @@ CACHED = ("reuse kv(before_rope)", "recompute all on %start", "recompute %rows",
 PREFIX = ("%rows = positions from(block)", *CACHED)
 DUAL = ("%rows = positions block", *CACHED)
 OUTSIDE = ("%rows = positions block", "reuse kv, attention(outside = %rows, on = %start)", *CACHED[1:])
+
+
+def refreshing(rows):
+    return ("%rows = positions block", "%new = positions committed(last = 1)",
+            f"reuse kv, attention(outside = %rows, on = %start, refresh = {rows})", *CACHED[1:])
+
+
+CHANGED = refreshing("least_similar(keep = 3/8) in %rows")
 # The block's first position comes from the full pass, and nothing else does.
 FIRST_ALONE = ("%rows = positions block", *CACHED[:2], "recompute %rows alone",
                "attend dense", "%first = positions undecoded(first = 1)",
@@ -179,6 +187,12 @@ FAST = [
            schedule("flashblock", BLOCK, *OUTSIDE), LLADA),
     in_blocks("flashblock-parallel", by_threshold(cached.FlashBlock),
            schedule("flashblock_parallel", BLOCK, *OUTSIDE, "commit above(0.9)")),
+    in_blocks("losa", lambda s, b, f: (cached.Losa("3/8"), commit.Quotas(s, b)),
+           schedule("losa", BLOCK, *CHANGED), LLADA),
+    in_blocks("losa-parallel", by_threshold(lambda: cached.Losa("3/8")),
+           schedule("losa_parallel", BLOCK, *CHANGED, "commit above(0.9)")),
+    in_blocks("losa-new", by_threshold(cached.Losa),
+           schedule("losa_new", BLOCK, *refreshing("%new"), "commit above(0.9)")),
     in_blocks("dual-cache-drift", lambda s, b, f: (drift.DriftingCache(0.9, 6), commit.Quotas(s, b)),
            schedule("dual_cache_drift", "%start = cadence drift(below = 0.9, within = 6) in block", *DUAL),
            LLADA),

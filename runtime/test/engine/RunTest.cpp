@@ -322,6 +322,16 @@ TEST_F(RunTest, HostDrivenAttentionOutsideIsKept) {
       manifest.reuse.inside = inside;
       compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 8));
     }
+    // Some of the block's rows refresh it: those of a set, or that changed
+    // most.
+    manifest.positions.push_back(
+        positions(bundle::Positions::Kind::Undecoded, 4));
+    for (const auto &[refreshed, keep] :
+         std::map<int64_t, bundle::Ratio>{{0, {1, 2}}, {3, {1, 1}}}) {
+      manifest.reuse.refreshed = refreshed;
+      manifest.reuse.keep = keep;
+      compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 8));
+    }
   }
 }
 

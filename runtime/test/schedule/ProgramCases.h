@@ -31,6 +31,7 @@ using rt::PackedBatch;
 using rt::ReferenceExecutor;
 using rt::ScheduleExecutor;
 using rt::SequenceShape;
+using rt::SequenceState;
 
 inline Cadence every(int64_t period, int64_t from = 1) {
   Cadence cadence;
@@ -185,6 +186,12 @@ inline void expectTruth(
                                             : rows.exact)
             << "layer " << layer.layer;
       exactRows += static_cast<int64_t>(rows.exact.size());
+      if (reuses[layer.layer].attention == Reuse::Attention::Outside)
+        EXPECT_EQ(layer.pairs,
+                  model.config.queryHeads * std::ssize(what.inside) *
+                          std::ssize(what.active) +
+                      model.config.queryHeads * std::ssize(rows.refreshed) *
+                          (std::ssize(what.visible) - std::ssize(what.inside)));
     }
     EXPECT_EQ(executor->counters().keyRows, exactRows);
     decoding.commitOne(step);

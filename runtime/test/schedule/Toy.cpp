@@ -253,6 +253,19 @@ ToyTruth::execute(const Step &step, const std::vector<int32_t> &tokens) {
       for (auto &[cosine, i] : similar)
         exact.insert(i);
     }
+    Set refreshed = step.fresh ? alive : both(step.refreshable, alive);
+    if (!step.fresh && l > 0) {
+      std::vector<std::pair<double, int32_t>> similar;
+      for (int32_t i : refreshed)
+        similar.push_back(
+            {cosineOf(times(x[i], layer.value), cache.value.at(i)), i});
+      std::sort(similar.begin(), similar.end());
+      similar.resize(similar.size() * static_cast<size_t>(reuse.keep.num) /
+                     static_cast<size_t>(reuse.keep.den));
+      refreshed.clear();
+      for (auto &[cosine, i] : similar)
+        refreshed.insert(i);
+    }
     std::map<int32_t, Row> change;
     for (int32_t i : part.rows) {
       bool valued = exact.count(i) > 0 ||
@@ -273,7 +286,7 @@ ToyTruth::execute(const Step &step, const std::vector<int32_t> &tokens) {
     for (int32_t i : alive) {
       Row query = times(x[i], layer.query);
       if (reuse.attention == Reuse::Attention::Outside) {
-        if (step.fresh) {
+        if (refreshed.count(i)) {
           Set outside;
           for (int32_t j : step.visible)
             if (!step.inside.count(j))
@@ -316,7 +329,7 @@ ToyTruth::execute(const Step &step, const std::vector<int32_t> &tokens) {
       for (size_t e = 0; e < x[i].size(); ++e)
         x[i][e] += cache.ffn[i][e];
     }
-    rows[l] = {exact, salient};
+    rows[l] = {exact, salient, refreshed};
   }
   std::map<int32_t, Row> result;
   for (int32_t i : alive)

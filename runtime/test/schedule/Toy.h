@@ -68,6 +68,7 @@ public:
     double keep = 0;
     Set inside;         ///< Reuse::Attention::Outside: of `visible`
     bool fresh = false; ///< attention over the others is kept
+    Set refreshable;    ///< else: rows that may keep it anew
     /// [layers]: what a layer computes, of whose rows not all may be active; if
     /// empty, all layers compute what is said above.
     struct Layer {
@@ -87,6 +88,7 @@ public:
   /// What the last step computed in each layer.
   struct Rows {
     Set exact, salient;
+    Set refreshed; ///< attended to the keys outside
   };
   std::vector<Rows> rows;
 

@@ -117,6 +117,21 @@ heddle.schedule @parts {
   attend dense
 }
 
+// And the rows that refresh it, of one set where two are alike.
+
+// CHECK-LABEL: heddle.plan @refreshing
+// CHECK: %[[BLOCK:.*]] = heddle.positions block
+// CHECK: heddle.reuse kv, attention(outside = %[[BLOCK]], on = %{{[a-z0-9_]+}}, refresh = least_similar(keep = 0.25) in %[[BLOCK]])
+heddle.schedule @refreshing {
+  %start = cadence first(1) in block
+  %block = positions block
+  %same = positions block
+  reuse kv, attention(outside = %block, on = %start, refresh = least_similar(keep = 1/4) in %same)
+  recompute all on %start
+  recompute %block
+  attend dense
+}
+
 // CHECK-LABEL: heddle.plan @ordered
 // CHECK: %[[AGAIN:.*]] = heddle.cadence every(4) in block
 // CHECK-NEXT: %[[NEXT:.*]] = heddle.positions next

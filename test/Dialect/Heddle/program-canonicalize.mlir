@@ -111,3 +111,17 @@ heddle.schedule @idle {
   commit above(0.5)
   attend dense
 }
+
+// The most changed of all rows are all of them.
+// CHECK-LABEL: heddle.schedule @refreshing_all
+// CHECK: reuse kv, attention(outside = %[[BLOCK:.*]], on = %{{.*}}, refresh = %[[BLOCK]]){{$}}
+// PLAN-LABEL: heddle.plan @refreshing_all
+// PLAN: heddle.reuse kv, attention(outside = %[[BLOCK:.*]], on = %{{.*}}, refresh = {{.*}}%[[BLOCK]])
+heddle.schedule @refreshing_all {
+  %start = cadence first(1)
+  %block = positions block
+  reuse kv(before_rope), attention(outside = %block, on = %start, refresh = least_similar(keep = 100 percent) in %block)
+  recompute all on %start
+  recompute %block
+  attend dense
+}

@@ -78,6 +78,29 @@ heddle.schedule @parts {
   attend dense
 }
 
+// CHECK-LABEL: heddle.schedule @refreshing
+heddle.schedule @refreshing {
+  %start = cadence first(1) in block
+  %block = positions block
+  %new = positions committed(last = 1)
+  // CHECK: reuse kv, attention(outside = %[[BLOCK:[a-z0-9_]+]], on = %{{[a-z0-9_]+}}, refresh = %{{[a-z0-9_]+}}){{$}}
+  reuse kv, attention(refresh = %new, on = %start, outside = %block)
+  recompute all on %start
+  recompute %block
+  attend dense
+}
+
+// CHECK-LABEL: heddle.schedule @refreshing_some
+heddle.schedule @refreshing_some {
+  %start = cadence first(1) in block
+  %block = positions block
+  // CHECK: reuse kv, attention(outside = %[[BLOCK:[a-z0-9_]+]], on = %{{[a-z0-9_]+}}, refresh = least_similar(keep = 0.25) in %[[BLOCK]]), ffn{{$}}
+  reuse kv, attention(outside = %block, on = %start, refresh = least_similar(keep = 25 percent) in %block), ffn
+  recompute all on %start
+  recompute %block
+  attend dense
+}
+
 // CHECK-LABEL: heddle.schedule @similar
 heddle.schedule @similar {
   %first = cadence first(1)

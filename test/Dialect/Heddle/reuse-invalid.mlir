@@ -56,7 +56,7 @@ heddle.schedule @outside_without_a_cadence {
 
 heddle.schedule @outside_of_nothing {
   // expected-error@+1 {{keeps attention outside of a set and needs both the set and a cadence}}
-  "heddle.reuse"() <{kv, attention = #heddle<reused_attention outside>, operandSegmentSizes = array<i32: 0, 0>}> : () -> ()
+  "heddle.reuse"() <{kv, attention = #heddle<reused_attention outside>, operandSegmentSizes = array<i32: 0, 0, 0>}> : () -> ()
   attend dense
 }
 
@@ -65,7 +65,70 @@ heddle.schedule @outside_of_nothing {
 heddle.schedule @a_set_of_nothing {
   %block = positions block
   // expected-error@+1 {{names a set or a cadence, which only attention(outside = %set, on = %cadence) has}}
-  "heddle.reuse"(%block) <{kv, operandSegmentSizes = array<i32: 1, 0>}> : (!heddle.positions) -> ()
+  "heddle.reuse"(%block) <{kv, operandSegmentSizes = array<i32: 1, 0, 0>}> : (!heddle.positions) -> ()
+  attend dense
+}
+
+// -----
+
+heddle.schedule @refreshed_of_nothing {
+  %block = positions block
+  // expected-error@+1 {{names rows that refresh what is kept of attention, which only attention(outside = %set, on = %cadence, refresh = %rows) has}}
+  "heddle.reuse"(%block) <{kv, operandSegmentSizes = array<i32: 0, 0, 1>}> : (!heddle.positions) -> ()
+  attend dense
+}
+
+// -----
+
+heddle.schedule @so_many_of_no_rows {
+  %start = cadence first(1) in block
+  %block = positions block
+  // expected-error@+1 {{says how many rows refresh what is kept of attention, and not which: refresh = least_similar(keep = r) in %rows}}
+  "heddle.reuse"(%block, %start) <{kv, attention = #heddle<reused_attention outside>, keep = #heddle.ratio<1/4>, operandSegmentSizes = array<i32: 1, 1, 0>}> : (!heddle.positions, !heddle.cadence) -> ()
+  attend dense
+}
+
+// -----
+
+heddle.schedule @refresh_too_many {
+  %start = cadence first(1) in block
+  %block = positions block
+  // expected-error@+1 {{keep must be from 0 to 1, found 5/4}}
+  reuse kv, attention(outside = %block, on = %start, refresh = least_similar(keep = 5/4) in %block)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @refresh_what {
+  %start = cadence first(1) in block
+  %block = positions block
+  // expected-error@+1 {{expected 'in'}}
+  reuse kv, attention(outside = %block, on = %start, refresh = least_similar(keep = 1/4))
+  attend dense
+}
+
+// -----
+
+heddle.schedule @refresh_misspelt {
+  %start = cadence first(1) in block
+  %block = positions block
+  // expected-error@+2 {{expected %rows, or least_similar(keep = r) in %rows}}
+  // expected-note@+1 {{did you mean 'least_similar'?}}
+  reuse kv, attention(outside = %block, on = %start, refresh = least_simular(keep = 1/4) in %block)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @U10 {
+  %start = cadence first(1) in block
+  %block = positions block
+  %rows = predicting %block
+  // expected-error@+1 {{refreshes attention of rows by what they predict (predicting); name the positions}}
+  reuse kv, attention(outside = %block, on = %start, refresh = %rows)
+  recompute all on %start
+  recompute %block
   attend dense
 }
 

@@ -38,6 +38,7 @@ SCHEDULES = {
     "fast-dllm-prefix": ("exact", "exact"),
     "fast-dllm-dual": ("exact", "exact"),
     "flashblock": ("exact", "exact"),
+    "losa": ("exact", "exact"),
     "dkv-cache-decode": ("exact", "exact"),
     "dllm-cache": ("exact", "exact"),
     "window-diffusion": ("exact", "exact"),

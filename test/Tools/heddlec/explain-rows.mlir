@@ -70,6 +70,20 @@ heddle.schedule @parts {
   attend dense
 }
 
+// Of those 32 rows all attend to the 64 outside, too, in the first of the layers, 8 in the second.
+// RUN: heddlec %s --schedule=refreshing --compile-to=plan --explain --steps=16 --length=96 --prompt=32 --block-length=32 --heads=4 --kv-heads=4 --layers=2 | FileCheck %s --check-prefix=REFRESHING
+// REFRESHING: attention 34.4% of the pairs
+// REFRESHING: 14 steps: computes block; dense inside of block, merged with what is kept, refreshed for least_similar(keep = 1/4) in block;
+// REFRESHING: attention outside of block: kept on first(1) in block, merged at other steps, refreshed there for least_similar(keep = 1/4) in block
+heddle.schedule @refreshing {
+  %start = cadence first(1) in block
+  %block = positions block
+  reuse kv, attention(outside = %block, on = %start, refresh = least_similar(keep = 1/4) in %block)
+  recompute all on %start
+  recompute %block
+  attend dense
+}
+
 // RUN: heddlec %s --schedule=ordered --compile-to=plan --explain --steps=16 --length=96 --prompt=32 --block-length=8 | FileCheck %s --check-prefix=ORDERED
 // ORDERED: of a dense run: operations 52.6%
 // ORDERED: %masked = undecoded

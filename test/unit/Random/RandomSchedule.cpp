@@ -309,8 +309,17 @@ private:
     default:
       break;
     }
+    std::string refreshed;
+    if (below(3)) {
+      refreshed = ", refresh = ";
+      if (below(2))
+        refreshed +=
+            "least_similar(keep = " + oneOf({"1/4", "0.6", "1", "0 percent"}) +
+            ") in ";
+      refreshed += value("p", below(2) ? anySet() : "positions block");
+    }
     add("reuse kv" + oneOf({"", ", ffn"}) + ", attention(outside = " + inside +
-        ", on = " + start + ")");
+        ", on = " + start + refreshed + ")");
     add("recompute all on " + start);
     add("recompute " +
         (window ? value("p", "positions undecoded(first = 9)") : masked()));

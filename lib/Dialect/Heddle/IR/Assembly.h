@@ -235,15 +235,19 @@ parseCommitted(OpAsmParser &parser, CommitRuleAttr &rule,
 void printCommitted(OpAsmPrinter &printer, Operation *, CommitRuleAttr rule,
                     Value within, OperandRange on);
 
-/// `kv, context(propagating), ffn`, `kv, attention(outside = %set, on = %c)`.
-ParseResult parseReused(OpAsmParser &parser, UnitAttr &kv,
-                        ReusedAttentionAttr &attention, UnitAttr &ffn,
-                        UnitAttr &beforeRope,
-                        std::optional<OpAsmParser::UnresolvedOperand> &inside,
-                        std::optional<OpAsmParser::UnresolvedOperand> &on);
+/// `kv, context(propagating), ffn`, `kv, attention(outside = %set, on = %c,
+/// refresh = least_similar(keep = 0.25) in %rows)`.
+ParseResult
+parseReused(OpAsmParser &parser, UnitAttr &kv, ReusedAttentionAttr &attention,
+            UnitAttr &ffn, UnitAttr &beforeRope,
+            std::optional<OpAsmParser::UnresolvedOperand> &inside,
+            std::optional<OpAsmParser::UnresolvedOperand> &on,
+            std::optional<OpAsmParser::UnresolvedOperand> &refreshed,
+            RatioAttr &keep);
 void printReused(OpAsmPrinter &printer, Operation *, UnitAttr kv,
                  ReusedAttentionAttr attention, UnitAttr ffn,
-                 UnitAttr beforeRope, Value inside, Value on);
+                 UnitAttr beforeRope, Value inside, Value on, Value refreshed,
+                 RatioAttr keep);
 
 /// `scores(%logit, ...) {...}`, or nothing.
 ParseResult parseScores(OpAsmParser &parser, Region &region);

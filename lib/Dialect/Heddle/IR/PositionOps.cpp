@@ -309,14 +309,32 @@ LogicalResult ReuseOp::verify() {
                   "a cadence: attention(outside = %set, on = %cadence)"
                 : "names a set or a cadence, which only attention(outside = "
                   "%set, on = %cadence) has");
+  if ((getRefreshed() && !outside) || (getKeepAttr() && !getRefreshed()))
+    return emitOpError(
+        outside ? "says how many rows refresh what is kept of "
+                  "attention, and not which: refresh = "
+                  "least_similar(keep = r) in %rows"
+                : "names rows that refresh what is kept of attention, "
+                  "which only attention(outside = %set, on = "
+                  "%cadence, refresh = %rows) has");
   if (getBeforeRope() && !getKv())
     return emitOpError("keeps no keys, so none before RoPE");
-  return success();
+  return getKeepAttr() ? checkRatio([&] { return emitOpError(); }, "a fraction",
+                                    *getKeep(), 1,
+                                    /*orNone=*/true)
+                       : success();
 }
 
 LogicalResult ReuseOp::canonicalize(ReuseOp op, PatternRewriter &rewriter) {
-  if (!op.getBeforeRope())
+  // The most different of all are all.
+  RatioAttr keep = op.getKeepAttr();
+  const bool all = keep && keep.getValue().num == keep.getValue().den;
+  if (!op.getBeforeRope() && !all)
     return failure();
-  rewriter.modifyOpInPlace(op, [&] { op.setBeforeRope(false); });
+  rewriter.modifyOpInPlace(op, [&] {
+    op.setBeforeRope(false);
+    if (all)
+      op.removeKeepAttr();
+  });
   return success();
 }

@@ -312,6 +312,14 @@ FailureOr<Program> Reader::read() {
           return failure();
         kept.cadence = attr.getValue();
       }
+      if (reuse.getRefreshed()) {
+        FailureOr<int64_t> refreshed = indexOf(reuse.getRefreshed());
+        if (failed(refreshed))
+          return failure();
+        kept.refreshed = *refreshed;
+        if (RatioAttr keep = reuse.getKeepAttr())
+          kept.keep = keep.getValue();
+      }
       if (reuse.getLayersAttr())
         program.manifest.layeredReuses.push_back(
             {rangesOf(reuse.getLayers()), kept});

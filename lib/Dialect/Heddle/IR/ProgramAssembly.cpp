@@ -341,7 +341,9 @@ ParseResult mlir::heddle::parseReused(OpAsmParser &parser, UnitAttr &kv,
                                       ReusedAttentionAttr &attention,
                                       UnitAttr &ffn, UnitAttr &beforeRope,
                                       std::optional<Operand> &inside,
-                                      std::optional<Operand> &on) {
+                                      std::optional<Operand> &on,
+                                      std::optional<Operand> &refreshed,
+                                      RatioAttr &keep) {
   UnitAttr yes = parser.getBuilder().getUnitAttr();
   auto option = [&](StringRef word) -> FailureOr<bool> {
     if (failed(parser.parseOptionalLParen()))
@@ -350,12 +352,35 @@ ParseResult mlir::heddle::parseReused(OpAsmParser &parser, UnitAttr &kv,
       return failure();
     return true;
   };
-  auto keep = [&](ReusedAttention kind, SMLoc loc) -> ParseResult {
+  auto keepAs = [&](ReusedAttention kind, SMLoc loc) -> ParseResult {
     if (attention)
       return parser.emitError(loc, "attention is kept once: as context, as "
                                    "output or outside of a set");
     attention = ReusedAttentionAttr::get(parser.getContext(), kind);
     return success();
+  };
+  auto parseRefreshed = [&]() -> ParseResult {
+    const StringRef similar = spelled(Exact::LeastSimilar);
+    if (succeeded(parser.parseOptionalKeyword(similar))) {
+      NamedArgument share = {"keep", [&] {
+                               return parseRatio(parser, "keep", keep, 1,
+                                                 /*orNone=*/true);
+                             }};
+      return failure(parseArguments(parser, similar, nullptr, share) ||
+                     parser.parseKeyword("in") ||
+                     parseValue(parser, refreshed.emplace()));
+    }
+    SMLoc loc = parser.getCurrentLocation();
+    OptionalParseResult found =
+        parser.parseOptionalOperand(refreshed.emplace());
+    if (found.has_value())
+      return *found;
+    StringRef word;
+    (void)parser.parseOptionalKeyword(&word);
+    return suggesting(
+        parser.emitError(loc, "expected %rows, or least_similar(keep = r) in "
+                              "%rows"),
+        word, similar);
   };
   auto part = [&]() -> ParseResult {
     SMLoc loc = parser.getCurrentLocation();
@@ -375,21 +400,22 @@ ParseResult mlir::heddle::parseReused(OpAsmParser &parser, UnitAttr &kv,
       return success();
     }
     if (word == "output")
-      return keep(ReusedAttention::Output, loc);
+      return keepAs(ReusedAttention::Output, loc);
     if (word == "context") {
       FailureOr<bool> propagating = option("propagating");
       if (failed(propagating))
         return failure();
-      return keep(*propagating ? ReusedAttention::Propagated
-                               : ReusedAttention::Context,
-                  loc);
+      return keepAs(*propagating ? ReusedAttention::Propagated
+                                 : ReusedAttention::Context,
+                    loc);
     }
     if (word == "attention") {
       NamedArgument wanted[] = {
           {"outside", [&] { return parseValue(parser, inside.emplace()); }},
-          {"on", [&] { return parseValue(parser, on.emplace()); }}};
+          {"on", [&] { return parseValue(parser, on.emplace()); }},
+          {"refresh", parseRefreshed, /*required=*/false}};
       return failure(
-          failed(keep(ReusedAttention::Outside, loc)) ||
+          failed(keepAs(ReusedAttention::Outside, loc)) ||
           failed(parseArguments(parser, "attention", nullptr, wanted)));
     }
     return suggesting(
@@ -403,7 +429,8 @@ ParseResult mlir::heddle::parseReused(OpAsmParser &parser, UnitAttr &kv,
 
 void mlir::heddle::printReused(OpAsmPrinter &printer, Operation *, UnitAttr kv,
                                ReusedAttentionAttr attention, UnitAttr ffn,
-                               UnitAttr beforeRope, Value inside, Value on) {
+                               UnitAttr beforeRope, Value inside, Value on,
+                               Value refreshed, RatioAttr keep) {
   SmallVector<std::string> parts;
   if (kv)
     parts.push_back(beforeRope ? "kv(before_rope)" : "kv");
@@ -426,6 +453,14 @@ void mlir::heddle::printReused(OpAsmPrinter &printer, Operation *, UnitAttr kv,
     printer.printOperand(inside, stream);
     stream << ", on = ";
     printer.printOperand(on, stream);
+    if (refreshed) {
+      stream << ", refresh = ";
+      if (keep)
+        stream << spelled(Exact::LeastSimilar)
+               << "(keep = " << bundle::detail::spell(keep.getValue())
+               << ") in ";
+      printer.printOperand(refreshed, stream);
+    }
     stream << ')';
     parts.push_back(text);
     break;

@@ -608,6 +608,8 @@ def Heddle_ReuseOp : Heddle_ProgramOp<"reuse", [AttrSizedOperandSegments]> {
     | `ffn` | the FFN's output | the residual stream of active rows whose FFN is not computed |
     | `kv(before_rope)` | the same as `kv`: a position never moves, so its rotation never changes | the same |
     | `attention(outside = %set, on = %cadence)` | attention over the visible keys outside of the set, before its projection, and its log-sum-exp, as of the latest step of the cadence; the set is as it was before that step | the row itself: at other steps it attends to the keys inside of the set, and what is kept is merged by log-sum-exp |
+    | `attention(outside = %set, on = %cadence, refresh = %rows)` | the same; at other steps active rows in `%rows` attend to the keys outside, too, and keep that anew | the same |
+    | `attention(outside = %set, on = %cadence, refresh = least_similar(keep = r) in %rows)` | the same; of the active rows in `%rows` those are refreshed, floor(r count) in number, whose new V has the lowest cosine, all heads together, against the cached one; in layer 0, where V depends on the token alone, all of them. Source: after LoSA | the same |
 
     One of `context`, `output` and `attention` at most.
 
@@ -618,6 +620,7 @@ def Heddle_ReuseOp : Heddle_ProgramOp<"reuse", [AttrSizedOperandSegments]> {
     ```mlir
     heddle.reuse kv, context(propagating), ffn
     heddle.reuse kv, attention(outside = %block, on = %start)
+    heddle.reuse kv, attention(outside = %block, on = %start, refresh = %changed)
     heddle.reuse kv in layers(0 to 3)
     ```
   }];
@@ -627,9 +630,12 @@ def Heddle_ReuseOp : Heddle_ProgramOp<"reuse", [AttrSizedOperandSegments]> {
                        UnitAttr:$before_rope,
                        Optional<Heddle_PositionsType>:$inside,
                        Optional<Heddle_CadenceType>:$on,
+                       Optional<Heddle_PositionsType>:$refreshed,
+                       OptionalAttr<Heddle_RatioAttr>:$keep,
                        OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers);
   let assemblyFormat = [{
-    custom<Reused>($kv, $attention, $ffn, $before_rope, $inside, $on)
+    custom<Reused>($kv, $attention, $ffn, $before_rope, $inside, $on, $refreshed,
+                   $keep)
     (`in` custom<LayerRanges>($layers)^)? `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;

@@ -672,17 +672,35 @@ class Outside:
     """Attention over the keys outside of a set, kept from one step to others: attention_outside()."""
     positions: Positions
     on: Cadence
+    refresh: Optional[Positions] = None
+    keep: Optional[str] = None
+
+    def _parts(self):
+        """The words, with {} where values are, and the values."""
+        text, values = "attention(outside = {}, on = {}", (self.positions, self.on)
+        if self.refresh is not None:
+            text += ", refresh = " + (f"least_similar(keep = {self.keep}) in " if self.keep else "") + "{}"
+            values += (self.refresh,)
+        return text + ")", values
 
     def __repr__(self):
-        inline = mlir.Inline()
-        return f"<heddle.Outside attention(outside = {self.positions._emit(inline)}, on = {self.on._emit(inline)})>"
+        text, values = self._parts()
+        return f"<heddle.Outside {text.format(*(value._emit(mlir.Inline()) for value in values))}>"
 
 
-def attention_outside(positions: Positions, on: Cadence) -> Outside:
+def attention_outside(positions: Positions, on: Cadence, *, refresh: Optional[Positions] = None,
+                      keep: Optional[Ratio] = None) -> Outside:
     """For reuse(): attention over the visible keys outside of `positions` as of the latest step of the cadence `on`. At
-    other steps rows attend to the keys inside, and the two are merged by log-sum-exp. TypeError for other kinds of
-    arguments. Source: FlashBlock (docs/Spec/Reuse.md)."""
-    return Outside(_kind(positions, Positions, "positions", "a set of positions"), _kind(on, Cadence, "on", "a cadence"))
+    other steps rows attend to the keys inside, and the two are merged by log-sum-exp; the rows in `refresh` attend to all
+    keys and keep it anew, or of these the share `keep` (0 to 1) whose V has changed most. TypeError for other kinds of
+    arguments, ValueError for what is no ratio, and for a share of no rows. Source: FlashBlock, LoSA (docs/Spec/Reuse.md)."""
+    _kind(positions, Positions, "positions", "a set of positions")
+    _kind(on, Cadence, "on", "a cadence")
+    if refresh is not None:
+        _kind(refresh, Positions, "refresh", "a set of positions")
+    elif keep is not None:
+        raise ValueError("keep: a share of the rows in refresh, and there are none; name them, as refresh=block")
+    return Outside(positions, on, refresh, None if keep is None else ratio_text(keep, "keep"))
 
 
 def reuse(*kept: Union[str, Outside], layers: Union[int, tuple, list, None] = None) -> Schedule:
@@ -693,8 +711,9 @@ def reuse(*kept: Union[str, Outside], layers: Union[int, tuple, list, None] = No
     parts, values = [], ()
     for part in kept:
         if isinstance(part, Outside):
-            parts.append("attention(outside = {}, on = {})")
-            values += (part.positions, part.on)
+            text, of = part._parts()
+            parts.append(text)
+            values += of
         else:
             parts.append(_one_of(part, "reuse", ("kv", "kv(before_rope)", "context", "context(propagating)", "output", "ffn")))
     return Schedule((_Statement("reuse " + ", ".join(parts) + _layers_text(layers), values),))

@@ -187,6 +187,8 @@ class TextTest(unittest.TestCase):
                 recompute(block) + commit("above", 0.9) + attend(dense),
                 "flashblock": reuse("kv", attention_outside(block, on=start)) + recompute(all_positions, on=start) +
                 recompute(block) + attend(dense),
+                "losa": reuse("kv", attention_outside(block, on=start, refresh=block, keep=0.25)) +
+                recompute(all_positions, on=start) + recompute(block) + attend(dense),
                 "threshold-revoke": commit("above", 0.6, revoke=0.9) + attend(),
                 "per-layer": attend(columns(keep="1/8", group=128), refresh=every(8)) +
                 attend(layers=(0, 1)) + attend(window(256), layers=(-1, -1)),
@@ -211,6 +213,15 @@ class TextTest(unittest.TestCase):
         for wrong in (lambda: attention_outside("block", every(4)), lambda: attention_outside(block, 4)):
             with self.assertRaises(TypeError):
                 wrong()
+        self.assertEqual(repr(attention_outside(block, every(4), refresh=committed(last=1))),
+                         "<heddle.Outside attention(outside = block, on = every(4), refresh = committed(last = 1))>")
+        self.assertEqual(repr(attention_outside(block, every(4), refresh=block, keep="1/4")),
+                         "<heddle.Outside attention(outside = block, on = every(4), refresh = least_similar(keep = 1/4) in block)>")
+        with self.assertRaises(TypeError):
+            attention_outside(block, every(4), refresh=[1])
+        for keep, refresh in ((0.5, None), ("half", block)):
+            with self.assertRaisesRegex(ValueError, "keep"):
+                attention_outside(block, every(4), refresh=refresh, keep=keep)
         with self.assertRaisesRegex(ValueError, "'attention' is none of kv"):
             reuse("kv", "attention")
         with self.assertRaisesRegex(heddle.ScheduleError, "need not include step 1"):

@@ -70,6 +70,9 @@ TEXTS = {
                         "%b = select blocks(keep = 0.5, size = 32) by mean_probability on %c  %w = window(40)  %s = sinks(9)  "
                         "%u = union %w, %s  %i = intersect %a, %u  %j = intersect %b, %w  %t = union %j, %s  "
                         "attend pairs(%i) in layers(0)  attend pairs(%t)", "at_most", "at_most"),
+    "refreshed-rows": ("%start = cadence first(1) in block  %block = positions block  %new = positions committed(last = 1)  "
+                       "reuse kv, attention(outside = %block, on = %start, refresh = %new)  recompute all on %start  "
+                       "recompute %block  attend dense", "exact", "exact"),
     "layers": ("%start = cadence first(1) in block  %block = positions block  %masked = positions undecoded  "
                "%new = positions committed(last = 1)  %both = union %masked, %new  %live = intersect %block, %both  "
                "%w = window(40)  reuse kv, output, ffn in layers(3)  reuse kv  recompute all on %start  "
@@ -98,7 +101,7 @@ TEXTS = {
 # layers found to have changed of both sequences together; where none changed in one, it has nothing to correct.
 GUIDED = {
     "dense": "exact", "pulsecol": "exact", "window-diffusion": "exact", "dllm-cache": "exact", "dyllm": "at_most",
-    "columns-in-window": "exact", "streaming-llm": "exact", "dual-cache-drift": "exact"}
+    "columns-in-window": "exact", "streaming-llm": "exact", "dual-cache-drift": "exact", "losa": "exact"}
 
 
 def call(*command):

@@ -44,10 +44,12 @@ Result<std::unique_ptr<Attention>> Attention::make(const bundle::Bundle &bundle,
         "' says which rows are computed, visible or committed, which "
         "needs a model; attention alone takes schedules of nothing but "
         "attend statements");
-  if (std::optional<bundle::Cadence> drift = bundle::driftOf(bundle.manifest()))
+  if (const std::vector<bundle::Cadence> drifts =
+          bundle::driftsOf(bundle.manifest());
+      !drifts.empty())
     return Error(
         "the schedule '" + printable(bundle.manifest().schedule) +
-        "' refreshes on " + bundle::toString(*drift) +
+        "' refreshes on " + bundle::toString(drifts.front()) +
         ", by what is measured in its runs, which needs a model; "
         "attention alone takes schedules whose steps are known before");
   std::unique_ptr<Attention> made(new Attention(bundle));

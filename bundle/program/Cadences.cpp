@@ -140,8 +140,9 @@ bool heddle::bundle::includes(const Cadence &cadence, const StepPlace &place) {
   if (cadence.afterEos && place.afterEos)
     return true;
   int64_t step = stepOf(cadence, place), total = totalOf(cadence, place);
-  if (cadence.kind == Cadence::Kind::Drift && place.sinceDrift > 0)
-    return step == 1 || place.drifted || place.sinceDrift >= cadence.period;
+  if (cadence.kind == Cadence::Kind::Drift && place.drifted)
+    return std::find(place.drifted->begin(), place.drifted->end(),
+                     cadence.layer) != place.drifted->end();
   return step >= 1 && total >= 1 && nextOf(cadence, step - 1, total) == step;
 }
 

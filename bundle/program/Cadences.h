@@ -56,6 +56,7 @@ struct Cadence {
   int64_t step = 0;   ///< At with an absolute step; 0 when fraction is used
   int64_t seed = 0;   ///< Random
   int64_t from = 1;   ///< Every: its first step; At with a fraction: 1 + plus
+  int64_t layer = -1; ///< Drift: where it is measured, negative from the end
   /// Steps are counted from 1 in each block, and T is the block's number of
   /// steps (StepPlace).
   bool inBlock = false;
@@ -161,15 +162,17 @@ struct GeometricCadence {
   static Start start(const Cadence &) { return {1, 1}; }
 };
 
-/// 1; and each step after one at which what is measured was found to have
-/// drifted since the latest of these steps (DriftWatch), and the `period`-th
-/// after that one at the latest (StepPlace). What `next` knows of is a run in
-/// which nothing drifts, which has the fewest.
+/// 1; and each step after one at which what is measured in its layer was found
+/// to have drifted since the latest of these steps (DriftWatch), those of the
+/// cadences of layers before, and the `period`-th after the latest one at the
+/// latest. What `next` knows of is a run in which nothing drifts, which has the
+/// fewest.
 struct DriftCadence {
   static constexpr Name name = "drift";
   template <typename V> static void fields(V &v, In<V, Cadence> &x) {
     v("below", x.fraction, UpTo{});
     v("within", x.period, counted);
+    v("layer", x.layer, Or{Range{-maxCount, maxCount}, -1});
   }
   static int64_t next(const Cadence &x, int64_t after, int64_t total) {
     return EveryCadence::next(x, after, total);

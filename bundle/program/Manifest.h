@@ -109,11 +109,9 @@ struct StepPlace {
   int64_t stepInBlock = 1; ///< 1-based
   int64_t blockSteps = 1;  ///< planned steps of each block
   bool afterEos = false;   ///< an earlier step looked for EOS and found it
-  /// Steps since the latest one of the schedule's cadence by drift; 0: that is
-  /// not known, and nothing drifts (DriftWatch).
-  int64_t sinceDrift = 0;
-  bool drifted =
-      false; ///< the step before measured that much has changed since
+  /// The layers of the schedule's cadences by drift that have the step
+  /// (DriftWatch); unset: that is not known, and nothing drifts.
+  std::optional<std::vector<int64_t>> drifted{};
   bool operator==(const StepPlace &) const = default;
 };
 

@@ -22,11 +22,35 @@ std::string heddle::bundle::keepText(const Selection &selection) {
                              : detail::toString(selection.keep);
 }
 
+/// C4: in a model cadences by drift are of layers that there are, and of one
+/// each.
+static Status checkDriftsIn(const Manifest &manifest, int64_t layers) {
+  std::vector<int64_t> measured;
+  const std::vector<Cadence> drifts = driftsOf(manifest);
+  for (const Cadence &drift : drifts) {
+    const int64_t layer = drift.layer + (drift.layer < 0 ? layers : 0);
+    if (layer < 0 || layer >= layers)
+      return Error("the schedule goes by " + toString(drift) +
+                   ", the model has layers 0 to " + std::to_string(layers - 1));
+    auto twice = std::find(measured.begin(), measured.end(), layer);
+    if (twice != measured.end())
+      return Error(
+          "the schedule goes by " + toString(drift) + " and by " +
+          toString(drifts[static_cast<size_t>(twice - measured.begin())]) +
+          ", which are of one layer in a model of " + std::to_string(layers) +
+          " layers");
+    measured.push_back(layer);
+  }
+  return Status::success();
+}
+
 Result<std::vector<size_t>>
 heddle::bundle::rulesOfLayers(const Manifest &manifest, int64_t layers) {
   if (layers < 1)
     return Error("a model of " + std::to_string(layers) +
                  " layers, expected at least 1");
+  if (Status status = checkDriftsIn(manifest, layers); !status)
+    return status.takeError();
   constexpr size_t none = SIZE_MAX;
   size_t defaultRule = none;
   std::vector<size_t> rules(static_cast<size_t>(layers), none);
@@ -184,11 +208,12 @@ int64_t heddle::bundle::visibleAt(const Manifest &manifest,
   return includes(manifest.allVisible, place) ? -1 : manifest.visible;
 }
 
-std::optional<Cadence> heddle::bundle::driftOf(const Manifest &manifest) {
-  std::optional<Cadence> drift;
+std::vector<Cadence> heddle::bundle::driftsOf(const Manifest &manifest) {
+  std::vector<Cadence> drifts;
   auto look = [&](const Cadence &cadence) {
-    if (cadence.kind == Cadence::Kind::Drift && !drift)
-      drift = cadence;
+    if (cadence.kind == Cadence::Kind::Drift &&
+        std::find(drifts.begin(), drifts.end(), cadence) == drifts.end())
+      drifts.push_back(cadence);
   };
   auto lookAll = [&](const std::vector<When> &when) {
     for (const When &each : when)
@@ -207,38 +232,62 @@ std::optional<Cadence> heddle::bundle::driftOf(const Manifest &manifest) {
   for (const Rule &rule : manifest.rules)
     for (const Phase &phase : rule.phases)
       look(phase.when.cadence);
-  return drift;
+  return drifts;
+}
+
+DriftWatch::DriftWatch(const Manifest &manifest, int64_t layers) {
+  std::vector<std::pair<int64_t, Cadence>> found;
+  for (Cadence &drift : driftsOf(manifest))
+    found.emplace_back(drift.layer + (drift.layer < 0 ? layers : 0),
+                       std::move(drift));
+  std::sort(found.begin(), found.end(),
+            [](const auto &a, const auto &b) { return a.first < b.first; });
+  for (auto &[layer, cadence] : found) {
+    measured.push_back(layer);
+    watched.push_back({std::move(cadence)});
+  }
+}
+
+bool DriftWatch::isDue(const Watched &watched, const StepPlace &place) {
+  const Cadence &cadence = watched.cadence;
+  if (watched.latest == 0)
+    return includes(cadence, place);
+  return (cadence.afterEos && place.afterEos) ||
+         (cadence.inBlock ? place.stepInBlock : place.step) == 1 ||
+         watched.drifted || place.step - watched.latest >= cadence.period;
 }
 
 StepPlace DriftWatch::at(StepPlace place) const {
-  if (watches() && latest > 0) {
-    place.sinceDrift = place.step - latest;
-    place.drifted = drifted;
-  }
+  place.drifted.reset();
+  if (watched.empty())
+    return place;
+  std::vector<int64_t> drifted;
+  for (const Watched &each : watched)
+    if (!drifted.empty() || isDue(each, place))
+      drifted.push_back(each.cadence.layer);
+  place.drifted = std::move(drifted);
   return place;
 }
 
-bool DriftWatch::renews(const StepPlace &place) const {
-  return watches() && includes(*drift, place);
-}
-
-bool DriftWatch::isReference(const StepPlace &place) const {
-  return watches() && place.sinceDrift == 1 && !renews(place);
+bool DriftWatch::renews(size_t i, const StepPlace &place) const {
+  return includes(watched[i].cadence, place);
 }
 
 void DriftWatch::finish(const StepPlace &place,
-                        std::optional<double> similarity) {
-  if (!watches())
-    return;
-  if (renews(place)) {
-    latest = place.step;
-    drifted = false;
-    return;
+                        std::span<const std::optional<double>> similarities) {
+  for (size_t i = 0; i < watched.size(); ++i) {
+    Watched &each = watched[i];
+    if (renews(i, place)) {
+      each.latest = place.step;
+      each.drifted = false;
+      continue;
+    }
+    const Ratio below = each.cadence.fraction;
+    // NaN has drifted. Right after a refresh there is nothing to compare with.
+    each.drifted = place.step - each.latest > 1 && similarities[i] &&
+                   !(*similarities[i] >= static_cast<double>(below.num) /
+                                             static_cast<double>(below.den));
   }
-  const double below = static_cast<double>(drift->fraction.num) /
-                       static_cast<double>(drift->fraction.den);
-  // NaN has drifted.
-  drifted = place.sinceDrift > 1 && similarity && !(*similarity >= below);
 }
 
 StepPlace heddle::bundle::plannedPlace(int64_t step, int64_t totalSteps,

@@ -33,7 +33,7 @@ inline constexpr int64_t maxSteps = int64_t(1) << 20;
 
 /// For each of `layers` layers the index of its rule. An error when a rule
 /// names a layer that there is not, two rules name the same layer, or no rule
-/// takes a layer.
+/// takes a layer; or when a cadence by drift is of no layer, or of another's.
 Result<std::vector<size_t>> rulesOfLayers(const Manifest &manifest,
                                           int64_t layers);
 
@@ -114,39 +114,48 @@ int64_t visibleAt(const Manifest &manifest, const StepPlace &place);
 // Drift
 //===----------------------------------------------------------------------===//
 
-/// The manifest's cadence by drift, if it has one: all that it has are the same
-/// (C4).
-std::optional<Cadence> driftOf(const Manifest &manifest);
+/// The manifest's cadences by drift, of which no layer has two (C4).
+std::vector<Cadence> driftsOf(const Manifest &manifest);
 
-/// What a sequence's run knows of drift. A step measures how similar the rows
-/// that it computes are to those of the reference: the step after the latest
-/// one of the cadence, which is the first to read what that one refreshed. By
-/// this the next step is one of the cadence's or not. So nothing within a step
-/// waits for what it measures.
+/// What a sequence's run knows of drift. For each cadence a step measures how
+/// similar the rows that it computes are to what they were at the first step
+/// after the cadence's latest one that computed them, which is the first to
+/// read what was refreshed. By this the next step is one of the cadence's or
+/// not. So nothing within a step waits for what it measures. What a layer
+/// refreshes changes all that lies behind it: a step of one cadence is one of
+/// all that are measured in later layers.
 ///
-/// Worked example, drift(below = 0.9, within = 8): step 1 is one, step 2 the
-/// reference; steps 3 and 4 find 0.97 and 0.89: step 5 is one, step 6 the
-/// reference. Steps 7 to 12 find 0.93: step 13 is one.
+/// Worked example, drift(below = 0.9, within = 8): step 1 is one; steps 3 and 4
+/// find 0.97 and 0.89 against step 2: step 5 is one. Steps 7 to 12 find 0.93
+/// against step 6: step 13 is one.
 class DriftWatch {
 public:
   DriftWatch() = default;
-  explicit DriftWatch(const Manifest &manifest) : drift(driftOf(manifest)) {}
+  /// Of a model of `layers`, which the manifest fits.
+  DriftWatch(const Manifest &manifest, int64_t layers);
 
-  bool watches() const { return drift.has_value(); }
+  /// The layers in which it is measured, ascending.
+  const std::vector<int64_t> &layers() const { return measured; }
   /// A step's place with what is known before it.
   StepPlace at(StepPlace place) const;
-  /// Whether the step is one of the cadence's; `place` as at() gives it.
-  bool renews(const StepPlace &place) const;
-  /// Whether later steps are compared with this one.
-  bool isReference(const StepPlace &place) const;
-  /// The step at `place` is done; `similarity`: its rows' mean cosine to those
-  /// of the reference, none if there were no rows to compare.
-  void finish(const StepPlace &place, std::optional<double> similarity);
+  /// Whether the step is one of the cadence of layers()[i]; `place` as at()
+  /// gives it.
+  bool renews(size_t i, const StepPlace &place) const;
+  /// The step at `place` is done. `similarities`, of each of layers(): the mean
+  /// cosine of the rows that were compared, none if none were.
+  void finish(const StepPlace &place,
+              std::span<const std::optional<double>> similarities);
 
 private:
-  std::optional<Cadence> drift;
-  int64_t latest = 0; ///< the latest step of the cadence
-  bool drifted = false;
+  struct Watched {
+    Cadence cadence;
+    int64_t latest = 0; ///< the latest step of the cadence
+    bool drifted = false;
+  };
+  static bool isDue(const Watched &watched, const StepPlace &place);
+
+  std::vector<int64_t> measured;
+  std::vector<Watched> watched; ///< [measured]
 };
 
 //===----------------------------------------------------------------------===//

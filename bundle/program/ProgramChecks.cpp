@@ -69,6 +69,9 @@ bool heddle::bundle::includesAll(const Cadence &a, Cadence b) {
     return true;
   if (a.inBlock != b.inBlock)
     return false;
+  if (a.kind == Kind::Drift && b.kind == Kind::Drift)
+    return a.period == b.period && (a.layer < 0) == (b.layer < 0) &&
+           a.layer > b.layer;
   if (a.kind == Kind::Every && b.kind == Kind::Every)
     return b.from >= a.from && (b.from - a.from) % a.period == 0 &&
            b.period % a.period == 0;
@@ -703,16 +706,29 @@ void Checker::checkCommit() {
 }
 
 void Checker::checkDrift() {
-  const std::optional<Cadence> drift = driftOf(manifest);
-  if (!drift)
+  const std::vector<Cadence> drifts = driftsOf(manifest);
+  if (drifts.empty())
     return;
-  // C4: what has drifted is measured from the latest step of one cadence.
+  // C4: what has drifted in a layer is measured from the latest step of one
+  // cadence, and those of several layers have steps in common.
   auto check = [&](At at, size_t index, const Cadence &cadence) {
-    if (cadence.kind == Cadence::Kind::Drift && cadence != *drift)
-      fail(at, index,
-           "goes by " + toString(cadence) + " beside " + toString(*drift) +
-               "; what has drifted is measured from the latest step of one "
-               "cadence: write the same for both");
+    if (cadence.kind != Cadence::Kind::Drift)
+      return;
+    for (const Cadence &drift : drifts) { // of those found before it
+      if (drift == cadence)
+        return;
+      Cadence alike = drift;
+      if (cadence.layer != drift.layer) {
+        alike.fraction = cadence.fraction;
+        alike.layer = cadence.layer;
+      }
+      if (cadence != alike)
+        return fail(at, index,
+                    "goes by " + toString(cadence) + " beside " +
+                        toString(drift) +
+                        "; cadences by drift differ in their layer, and with "
+                        "it in `below`, alone: write the same for both");
+    }
   };
   for (size_t i = 0; i < manifest.positions.size(); ++i)
     check(At::Positions, i, manifest.positions[i].cadence);

@@ -145,16 +145,19 @@ TEST(Cadence, DriftHasTheFewestStepsWhereNothingIsMeasured) {
   EXPECT_EQ(toString(cadence), "drift(below = 0.9, within = 4)");
   EXPECT_EQ(refreshSteps(cadence, 9), (Steps{1, 5, 9}));
   EXPECT_TRUE(includesFirst(cadence));
-  StepPlace place{.step = 7, .totalSteps = 9};
-  for (int64_t since = 1; since <= 5; ++since)
+  StepPlace place{.step = 5, .totalSteps = 9};
+  EXPECT_TRUE(includes(cadence, place));
+  for (int64_t layer : {-1, 0, 2}) { // what is known of the step decides
+    cadence.layer = layer;
     for (bool drifted : {false, true}) {
-      place.sinceDrift = since;
-      place.drifted = drifted;
-      EXPECT_EQ(includes(cadence, place), drifted || since >= 4);
+      place.drifted = std::vector<int64_t>{7, drifted ? layer : 1};
+      EXPECT_EQ(includes(cadence, place), drifted) << layer;
       EXPECT_TRUE(begun(cadence, place));
     }
-  place.drifted = false;
-  place.sinceDrift = 1;
+  }
+  EXPECT_EQ(toString(cadence), "drift(below = 0.9, within = 4, layer = 2)");
+  cadence.layer = -1;
+  place.drifted.emplace();
   place.afterEos = true;
   EXPECT_FALSE(includes(cadence, place));
   cadence.afterEos = true;

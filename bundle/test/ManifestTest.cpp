@@ -490,6 +490,7 @@ TEST(Manifest, EveryCadenceRoundTrips) {
   all[9].kind = Cadence::Kind::Drift;
   all[9].period = 8;
   all[9].inBlock = true;
+  all[9].layer = -3;
   for (Cadence &cadence : all) {
     if (&cadence >= &all[5]) {
       cadence.fraction = {3, 10};

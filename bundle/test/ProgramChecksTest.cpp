@@ -75,6 +75,13 @@ constexpr int64_t runs[][2] = {{1, 1}, {2, 1},   {5, 5},  {12, 4},
 TEST(ProgramChecks, CadencesKeepWhatIsClaimedOfThem) {
   int proven = 0, refuted = 0;
   std::vector<Cadence> all = someCadences();
+  // Of an earlier layer than the one by drift that is among them.
+  Cadence early;
+  early.kind = Cadence::Kind::Drift;
+  early.fraction = {9, 10};
+  early.period = 3;
+  early.layer = -2;
+  all.insert(all.begin(), early);
   for (const Cadence &a : all) {
     for (auto [total, blockSteps] : runs) {
       std::vector<int64_t> steps = plannedSteps(a, total, blockSteps);
@@ -93,10 +100,14 @@ TEST(ProgramChecks, CadencesKeepWhatIsClaimedOfThem) {
           // Never, after the first step, after the fourth.
           place.afterEos =
               (i >= total && step > 1) && (i < 2 * total || step > 4);
-          // Measured at some steps; a schedule's cadences by drift are the
-          // same.
-          place.sinceDrift = step == 1 ? 0 : 1 + i % 2;
-          place.drifted = step > 1 && i % 3 == 0;
+          // Measured at some steps, in layer -1 alone or in -2 as well.
+          if (place.stepInBlock > 1) {
+            place.drifted.emplace();
+            if (i % 3 > 0)
+              place.drifted->push_back(-1);
+            if (i % 3 > 1)
+              place.drifted->push_back(-2);
+          }
           bool later = begun(b, place) && !begun(a, place);
           seenLater |= later;
           EXPECT_FALSE(noLater && later && a.inBlock == b.inBlock)
@@ -116,6 +127,12 @@ TEST(ProgramChecks, CadencesKeepWhatIsClaimedOfThem) {
   after.afterEos = true;
   EXPECT_TRUE(startsNoLater(after, drawn) && includesAll(after, drawn));
   EXPECT_FALSE(startsNoLater(drawn, after) || includesAll(drawn, after));
+  Cadence last = early;
+  last.layer = -1;
+  last.fraction = {1, 2};
+  EXPECT_TRUE(includesAll(last, early) && !includesAll(early, last));
+  last.layer = 7; // before it in some models
+  EXPECT_FALSE(includesAll(last, early) || includesAll(early, last));
   // Not because nothing is ever claimed, or nothing could be wrong.
   EXPECT_GT(proven, 500);
   EXPECT_GT(refuted, 500);

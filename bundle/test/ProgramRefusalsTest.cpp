@@ -100,7 +100,7 @@ TEST(ProgramRefusals, AttentionOutsideIsKeptOfEveryRowOverKeysThatStay) {
                "it needs `reuse kv, context, ffn`");
 }
 
-TEST(ProgramRefusals, DriftIsMeasuredFromOneCadence) {
+TEST(ProgramRefusals, DriftIsMeasuredFromOneCadenceInALayer) {
   Cadence drift;
   drift.kind = Cadence::Kind::Drift;
   drift.fraction = {9, 10};
@@ -128,6 +128,12 @@ TEST(ProgramRefusals, DriftIsMeasuredFromOneCadence) {
                                "drift(below = 0.9, within = 9)"),
             std::string::npos)
       << problem->what;
+  other = drift;
+  other.layer = 2;
+  other.fraction = {1, 2};
+  EXPECT_FALSE(checkProgram(manifestOn(drift, other)));
+  other.inBlock = true;
+  EXPECT_TRUE(checkProgram(manifestOn(drift, other)));
   manifest = manifestOn(drift, drift);
   DatedCommit dated;
   dated.when = {{When::Kind::On, drift}};

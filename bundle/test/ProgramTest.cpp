@@ -133,10 +133,16 @@ TEST(Program, StepsAfterEosAreTheCadences) {
   }());
 }
 
+Manifest withRule(Manifest manifest) {
+  manifest.rules.resize(1);
+  manifest.rules.front().isDefault = true;
+  return manifest;
+}
+
 // The worked example of DriftWatch, and in blocks of six steps.
 TEST(Program, WhatAStepMeasuresDecidesTheNext) {
   Manifest manifest;
-  EXPECT_FALSE(driftOf(manifest));
+  EXPECT_TRUE(driftsOf(manifest).empty());
   Pass whole;
   whole.when = {{When::Kind::On, Cadence()}};
   Cadence &drift = whole.when.front().cadence;
@@ -144,19 +150,19 @@ TEST(Program, WhatAStepMeasuresDecidesTheNext) {
   drift.fraction = {9, 10};
   drift.period = 8;
   manifest.passes = {whole, Pass()};
-  EXPECT_EQ(driftOf(manifest), drift);
+  EXPECT_EQ(driftsOf(manifest), std::vector{drift});
   auto renewed = [&](int64_t blockSteps, auto similarityOf) {
     Steps steps;
-    DriftWatch watch(manifest);
+    DriftWatch watch(manifest, 4);
+    EXPECT_EQ(watch.layers(), std::vector<int64_t>{3});
     for (int64_t step = 1; step <= 13; ++step) {
       StepPlace place = watch.at(plannedPlace(step, 13, blockSteps));
-      EXPECT_EQ(watch.renews(place), passesAt(manifest, place).front() == 0u);
-      EXPECT_EQ(watch.isReference(place), !steps.empty() &&
-                                              steps.back() + 1 == step &&
-                                              !watch.renews(place));
-      if (watch.renews(place))
+      EXPECT_EQ(watch.renews(0, place),
+                passesAt(manifest, place).front() == 0u);
+      if (watch.renews(0, place))
         steps.push_back(step);
-      watch.finish(place, similarityOf(step));
+      const std::optional<double> similarity = similarityOf(step);
+      watch.finish(place, {&similarity, 1});
     }
     return steps;
   };
@@ -177,6 +183,46 @@ TEST(Program, WhatAStepMeasuresDecidesTheNext) {
   EXPECT_EQ(renewed(6, same(std::nullopt)), (Steps{1, 7, 13}));
   manifest.passes.front().when.front().cadence.period = 1;
   EXPECT_EQ(renewed(0, same(1)).size(), 13u);
+}
+
+// What a layer refreshes changes those behind it, and none before it.
+TEST(Program, StepsOfDriftAreThoseOfLayersBefore) {
+  Manifest manifest;
+  Cadence drift;
+  drift.kind = Cadence::Kind::Drift;
+  drift.fraction = {9, 10};
+  drift.period = 8;
+  for (int64_t layer : {-1, 1, 0}) {
+    Pass pass;
+    drift.layer = layer;
+    pass.when = {{When::Kind::On, drift}};
+    manifest.passes.push_back(pass);
+  }
+  DriftWatch watch(manifest, 6);
+  ASSERT_EQ(watch.layers(), (std::vector<int64_t>{0, 1, 5}));
+  std::vector<Steps> renewed(3);
+  for (int64_t step = 1; step <= 13; ++step) {
+    const StepPlace place = watch.at(plannedPlace(step, 13, 0));
+    for (size_t i = 0; i < renewed.size(); ++i)
+      if (watch.renews(i, place))
+        renewed[i].push_back(step);
+    // Layer 1 has drifted at step 4, the last layer at steps 5 and 8.
+    const std::vector<std::optional<double>> found = {
+        0.95, step == 4 ? 0.5 : 1, step == 5 || step == 8 ? 0.5 : 1};
+    watch.finish(place, found);
+  }
+  EXPECT_EQ(renewed[0], (Steps{1, 9}));
+  EXPECT_EQ(renewed[1], (Steps{1, 5, 9}));
+  EXPECT_EQ(renewed[2], (Steps{1, 5, 9}));
+  EXPECT_TRUE(rulesOfLayers(withRule(manifest), 6));
+  for (int64_t layers : {1, 2}) // layer 1 is none, or the last
+    EXPECT_FALSE(rulesOfLayers(withRule(manifest), layers)) << layers;
+  const std::string why =
+      rulesOfLayers(withRule(manifest), 2).takeError().text();
+  EXPECT_NE(why.find("goes by drift(below = 0.9, within = 8, layer = 1) and by "
+                     "drift(below = 0.9, within = 8), which are of one layer"),
+            std::string::npos)
+      << why;
 }
 
 // A block that is not decoded when its planned steps are over goes on.

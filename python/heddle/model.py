@@ -39,8 +39,8 @@ class Step:
     operations: float  #: floating-point, of all products and attention
     refreshes: int  #: index lists that were selected anew, of all layers and sequences
     salient_rows: list  #: [layers]: rows that each found to have changed; empty where the step looks for none
-    #: [sequences]: with a cadence by drift() the mean similarity that the step before found, by which this one goes,
-    #: in [-1, 1], None where it compared nothing; else empty
+    #: [sequences x layers]: with cadences by drift() the mean similarity that the step before found in each of their
+    #: layers, from the first on, by which this one goes, in [-1, 1], None where it compared nothing; else empty
     similarity: list
     seconds: float  #: by the clock
 

@@ -155,12 +155,14 @@ def geometric(n: int) -> Cadence:
 
 
 @_outside
-def drift(below: Ratio, within: int) -> Cadence:
-    """Step 1; each step after one whose values have a mean cosine below `below` to those right after the
-    latest of these steps; and the `within`-th after that one at the latest. A run decides which: not for
-    attention without a model. TypeError for what is no ratio or whole number; what the Spec numbers is
-    the compiler's ScheduleError. Source: docs/Spec/Cadence.md."""
-    return Cadence(f"drift(below = {ratio_text(below, 'below')}, within = {_count(within, 'within')})")
+def drift(below: Ratio, within: int, layer: int = -1) -> Cadence:
+    """Step 1; each step after one whose values in `layer` (-1: the last) have a mean cosine below `below` to
+    what they were after the latest of these steps; the `within`-th after that one at the latest; and the
+    steps of the schedule's others of layers before. A run decides which: not for attention without a model.
+    TypeError for what is no ratio or whole number; what the Spec numbers is the compiler's ScheduleError.
+    Source: docs/Spec/Cadence.md."""
+    where = "" if _count(layer, "layer") == -1 else f", layer = {layer}"
+    return Cadence(f"drift(below = {ratio_text(below, 'below')}, within = {_count(within, 'within')}{where})")
 
 
 @_outside

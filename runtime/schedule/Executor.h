@@ -46,9 +46,10 @@ struct StepCounters {
   /// [layers]: rows that the layer found to have changed, where a pass compares
   /// contexts; else empty.
   std::vector<int64_t> salientRows;
-  /// [sequences] of a schedule with a cadence by drift, else empty: the mean
-  /// similarity that the step before found, by which this one goes. A guided
-  /// sequence has one, of its conditional half.
+  /// [sequences x layers] of a schedule with cadences by drift, else empty: the
+  /// mean similarity that the step before found in each of their layers, from
+  /// the first on, by which this one goes. A guided sequence has those of its
+  /// conditional half.
   std::vector<std::optional<double>> similarity;
   int64_t cacheBytesWritten = 0; ///< of K, V, contexts, outputs, FFN outputs
   int64_t cacheBytesRead = 0;    ///< the same, of rows not computed

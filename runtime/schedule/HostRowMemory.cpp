@@ -166,6 +166,8 @@ Status HostRowMemory::merge(const RowMerge &rows, int64_t heads,
   return Status::success();
 }
 
-Result<std::span<const float>> HostRowMemory::similarities(int64_t count) {
-  return std::span<const float>(similarity.data(), static_cast<size_t>(count));
+Result<std::span<const float>> HostRowMemory::similarities(int64_t first,
+                                                           int64_t count) {
+  return std::span<const float>(similarity)
+      .subspan(static_cast<size_t>(first), static_cast<size_t>(count));
 }

@@ -98,7 +98,7 @@ protected:
 private:
   struct Sequence {
     Sequence(const bundle::Manifest &manifest, bool shifted, int64_t layers)
-        : rows(manifest, shifted, layers), drift(manifest) {}
+        : rows(manifest, shifted, layers), drift(manifest, layers) {}
 
     SequenceRows rows;
     std::vector<size_t> phases; ///< of each rule, at this step
@@ -118,9 +118,12 @@ private:
     int64_t exactBlock = -1;       ///< of a launch's blocks, -1: none
     int64_t pairs = 0;             ///< computed in this layer
     bundle::DriftWatch drift;
-    std::vector<uint8_t> referenced; ///< [response]: whether drift's reference
-                                     ///< has its row
-    int64_t compared = 0; ///< rows of this step, whose similarities wait
+    struct Drifting {
+      std::vector<uint8_t> referenced; ///< [response]: whether there is a row
+                                       ///< that its are compared with
+      int64_t compared = 0; ///< rows of this step, whose similarities wait
+    };
+    std::vector<Drifting> drifting; ///< [layers of drift]
   };
 
   /// Rows of one table that go to rows of another.
@@ -186,7 +189,7 @@ private:
 
   // ProgramExecutorDrift.cpp
   Status readDrift();
-  Status measureDrift(const AttentionTensors &tensors);
+  Status measureDrift(int64_t layer, const AttentionTensors &tensors);
 
   // ProgramExecutorMaps.cpp
   Status mapLayer(int64_t layer, const AttentionTensors &tensors);
@@ -291,7 +294,7 @@ private:
   bool needsEnds = false;    ///< some layer may have rows that end there
   bool needsScoring = false; ///< some refresh has scorings
   bool needsMoves = false;   ///< kept rows change places
-  bool needsDrift = false;   ///< some cadence goes by drift
+  std::vector<int64_t> driftLayers; ///< in which drift is measured, ascending
 
   // The run.
   bool running = false;
@@ -316,10 +319,11 @@ private:
                                         ///< one span
   std::shared_ptr<std::byte> moved; ///< [rows x widest kept row]: on their way
                                     ///< to other places
-  /// [rows of all responses x kv width]: V of the last layer at the step after
-  /// the latest one of the cadence by drift.
+  /// [driftLayers x rows of all responses x kv width]: V of a layer as the
+  /// first step after the latest of its cadence by drift had it.
   std::shared_ptr<std::byte> reference;
-  std::vector<int64_t> referenceStarts; ///< first row of each sequence
+  std::vector<int64_t> referenceStarts; ///< [sequences + 1]: of a layer the
+                                        ///< first row of each
   mutable std::vector<std::unique_ptr<int32_t[]>>
       viewed; ///< selections()'s memory
   /// [layer][sequence][kernel][place]: the pairs of the row at a place, until

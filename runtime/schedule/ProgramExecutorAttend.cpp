@@ -458,8 +458,8 @@ Status ProgramExecutor::combine(int64_t layer,
   for (size_t i = 0; i < addedOutput.size(); ++i)
     similarityAt[addedOutput[i]] =
         static_cast<int32_t>(behind + static_cast<int64_t>(i));
-  Result<std::span<const float>> similarity =
-      memory->similarities(behind + static_cast<int64_t>(addedOutput.size()));
+  Result<std::span<const float>> similarity = memory->similarities(
+      0, behind + static_cast<int64_t>(addedOutput.size()));
   if (!similarity)
     return similarity.takeError();
   pickSalient(layer, *similarity, similarityAt);
@@ -682,8 +682,7 @@ Status ProgramExecutor::attend(int64_t layer, const PackedBatch &given,
     if (sequence->pairs > 0)
       counted.attendedKeys += attendedKeys(*sequence);
   }
-  if (needsDrift && layer == layers - 1)
-    if (Status status = measureDrift(tensors); !status)
-      return status;
+  if (Status status = measureDrift(layer, tensors); !status)
+    return status;
   return mapping.cells > 0 ? mapLayer(layer, tensors) : Status::success();
 }

@@ -246,7 +246,7 @@ Status ProgramExecutor::pickLeastSimilar(int64_t layer,
           kvWidth(), 0);
       !status)
     return status;
-  Result<std::span<const float>> similarity = memory->similarities(count);
+  Result<std::span<const float>> similarity = memory->similarities(0, count);
   if (!similarity)
     return similarity.takeError();
   size_t first = 0;

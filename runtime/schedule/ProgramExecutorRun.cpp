@@ -103,7 +103,7 @@ Status ProgramExecutor::fit() {
   }
   needsMoves = bundle::visibleMoves(schedule);
   needsScoring = program.scores();
-  needsDrift = bundle::driftOf(schedule).has_value();
+  driftLayers = bundle::DriftWatch(schedule, layers).layers();
   return Status::success();
 }
 
@@ -195,7 +195,7 @@ ProgramExecutor::runBytes(const std::vector<SequenceShape> &shapes) const {
   bytes += rows * (needsGather ? 2 * attentionWidth() * size : 0);
   bytes += rows * (needsScoring ? attentionWidth() * size + 2 * lseRow : 0);
   bytes += rows * (needsMoves ? widestRow() * size : 0);
-  bytes += responseRows(shapes) * (needsDrift ? kvWidth() * size : 0);
+  bytes += std::ssize(driftLayers) * responseRows(shapes) * kvWidth() * size;
   bytes += runner->bytes(*std::max_element(places.begin(), places.end()));
   return static_cast<int64_t>(
       std::min<__int128>(bytes, std::numeric_limits<int64_t>::max()));
@@ -339,13 +339,16 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
         !status)
       return status;
   }
-  if (needsDrift)
-    if (Status status =
-            allocate(reference, responseRows(shapes) * kvWidth() * size,
-                     "values that drift is measured from");
+  if (!driftLayers.empty())
+    if (Status status = allocate(reference,
+                                 std::ssize(driftLayers) *
+                                     responseRows(shapes) * kvWidth() * size,
+                                 "values that drift is measured from");
         !status)
       return status;
-  if (Status status = memory->reserve(rows); !status)
+  // What drift finds waits for the next step, behind what a layer asks for.
+  if (Status status = memory->reserve(rows * (1 + std::ssize(driftLayers)));
+      !status)
     return status;
   if (Status status =
           runner->reserve(*std::max_element(places.begin(), places.end()));
@@ -358,7 +361,9 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
     Sequence &sequence = *sequences.back();
     sequence.rows.beginRun(shape);
     const int64_t response = shape.length - shape.promptLength;
-    sequence.referenced.assign(static_cast<size_t>(response), 0);
+    sequence.drifting.resize(driftLayers.size());
+    for (Sequence::Drifting &each : sequence.drifting)
+      each.referenced.assign(static_cast<size_t>(response), 0);
     referenceStarts.push_back(referenceStarts.back() + response);
   }
   knownPairs.assign(layers * sequences.size() * schedule.kernels.size(), {});

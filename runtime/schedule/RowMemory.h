@@ -113,9 +113,10 @@ public:
   virtual Status merge(const RowMerge &rows, int64_t heads,
                        int64_t headDim) = 0;
 
-  /// The first `count` similarities; waits for the work that computes them. To
-  /// be used before the next call.
-  virtual Result<std::span<const float>> similarities(int64_t count) = 0;
+  /// `count` similarities from the `first` on; waits for the work that computes
+  /// them. To be used before the next call.
+  virtual Result<std::span<const float>> similarities(int64_t first,
+                                                      int64_t count) = 0;
 };
 
 /// This machine's memory, worked on by all of parallelFor's threads.
@@ -136,7 +137,8 @@ public:
   Status compare(const RowComparison &rows, int64_t width,
                  int64_t first) override;
   Status merge(const RowMerge &rows, int64_t heads, int64_t headDim) override;
-  Result<std::span<const float>> similarities(int64_t count) override;
+  Result<std::span<const float>> similarities(int64_t first,
+                                              int64_t count) override;
 
 private:
   std::byte *row(const RowTable &table, size_t i) const;

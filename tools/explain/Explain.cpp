@@ -305,12 +305,14 @@ heddle::explain::stepsByDrift(const Explanation &explanation) {
   const SimulationRequest &run = explanation.request.run;
   auto count = [&](std::optional<double> similarity) {
     int64_t steps = 0;
-    DriftWatch drift(explanation.manifest);
+    DriftWatch drift(explanation.manifest, explanation.request.shape.layers);
+    const std::vector<std::optional<double>> similarities(drift.layers().size(),
+                                                          similarity);
     for (int64_t step = 1; step <= run.steps; ++step) {
       const StepPlace place =
           drift.at(plannedPlace(step, run.steps, run.blockSteps()));
-      steps += drift.renews(place);
-      drift.finish(place, similarity);
+      steps += drift.renews(similarities.size() - 1, place);
+      drift.finish(place, similarities);
     }
     return steps;
   };

@@ -144,11 +144,11 @@ struct Explanation {
 /// outnumber the steps, or there is no such machine.
 Status check(const ExplainRequest &request);
 
-/// The fewest and the most steps of the schedule's cadence by drift, if blocks
-/// take the planned steps.
+/// The fewest and the most steps of the schedule's cadences by drift, of which
+/// it has one, if blocks take the planned steps: each of them may have so many.
 std::pair<int64_t, int64_t> stepsByDrift(const Explanation &explanation);
 
-/// What is said of a cadence by drift, whose steps the run decides; "" if there
+/// What is said of cadences by drift, whose steps the run decides; "" if there
 /// is none, or a run is followed.
 std::string driftText(const Explanation &explanation);
 

@@ -462,7 +462,10 @@ void addWholeSteps(const Manifest &manifest, const RunCostRequest &request,
   const Pass everything;
   const SimulatedLayer layer{&everything, all, 0, all, all};
   int64_t step = 0;
-  DriftWatch drift(manifest);
+  DriftWatch drift(manifest, request.shape.layers);
+  const std::vector<std::optional<double>> similarities(
+      drift.layers().size(),
+      request.run.drifts ? std::optional<double>(-1) : std::nullopt);
   for (int64_t logitRows : denseLogitRows(request.run)) {
     const StepPlace place = drift.at(
         plannedPlace(++step, request.run.steps, request.run.blockSteps()));
@@ -472,8 +475,7 @@ void addWholeSteps(const Manifest &manifest, const RunCostRequest &request,
                  .keys = std::ssize(all),
                  .active = all,
                  .logitRows = logitRows});
-    drift.finish(place,
-                 request.run.drifts ? std::optional<double>(-1) : std::nullopt);
+    drift.finish(place, similarities);
   }
 }
 
@@ -557,7 +559,7 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
         });
     if (byDraws)
       cost->certainty = Certainty::About;
-    if (driftOf(manifest)) {
+    if (!driftsOf(manifest).empty()) {
       cost->certainty = Certainty::About;
       RunCostRequest most = request;
       most.run.drifts = true;

@@ -72,13 +72,19 @@ int64_t findCandidates(const rt::SequenceRun &run, const rt::SequenceRows &rows,
   return out.size() < 2 ? 0 : again;
 }
 
-/// The similarity that the step before one found, as the log has it or of a run
-/// in which all or nothing drifts.
-std::optional<double>
-similarityBefore(const explain::SimulationRequest &request, int64_t step) {
-  if (request.follow)
-    return request.follow->similarity[static_cast<size_t>(step - 1)];
-  return request.drifts ? std::optional<double>(-1) : std::nullopt;
+/// The similarities that the step before one found in so many layers, as the
+/// log has them or of a run in which all or nothing drifts.
+std::vector<std::optional<double>>
+similaritiesBefore(const explain::SimulationRequest &request, int64_t step,
+                   size_t layers) {
+  std::vector<std::optional<double>> found(layers);
+  if (request.follow) {
+    found = request.follow->similarity[static_cast<size_t>(step - 1)];
+    found.resize(layers);
+  } else if (request.drifts) {
+    found.assign(layers, -1);
+  }
+  return found;
 }
 
 /// The layers of a step, and the positions that its passes' rows have.
@@ -193,14 +199,15 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
           {static_cast<int32_t>(position), static_cast<int32_t>(token),
            commit.contains("revoked") && commit["revoked"] == true});
     }
-    std::optional<double> &similarity = log.similarity.emplace_back();
+    std::vector<std::optional<double>> &similarity =
+        log.similarity.emplace_back();
     if (json.contains("similarity") && json["similarity"].is_array())
       for (const nlohmann::json &one : json["similarity"]) {
         if (!one.is_number() && !one.is_null())
           return bad("has a similarity that is no number");
-        // With guidance the second is that of the half without a prompt.
-        if (one.is_number() && &one == &json["similarity"].front())
-          similarity = one.get<double>();
+        similarity.push_back(one.is_number()
+                                 ? std::optional<double>(one.get<double>())
+                                 : std::nullopt);
       }
     log.rows.push_back(numberOf(json, "rows", -1));
     if (json.contains("rows") && log.rows.back() < 0)
@@ -253,7 +260,7 @@ explain::simulate(const bundle::Manifest &manifest,
   if (auto problem = bundle::checkLayers(manifest, request.layers))
     return Error("the schedule " + problem->what);
   rt::SequenceRows rows(manifest, request.shifted, request.layers);
-  bundle::DriftWatch drift(manifest);
+  bundle::DriftWatch drift(manifest, request.layers);
   rows.beginRun({request.length, request.prompt});
 
   std::vector<int32_t> active, candidates, commits, revoked;
@@ -269,7 +276,8 @@ explain::simulate(const bundle::Manifest &manifest,
   int64_t block = 0, committedInBlock = 0, idle = 0;
   while (!run.done() && run.place().step <= last) {
     if (rows.inStep())
-      drift.finish(rows.place(), similarityBefore(request, run.place().step));
+      drift.finish(rows.place(), similaritiesBefore(request, run.place().step,
+                                                    drift.layers().size()));
     if (Status status = rows.beginStep({.place = drift.at(run.place()),
                                         .blockBegin = run.blockBegin(),
                                         .blockEnd = run.blockEnd(),

@@ -42,9 +42,9 @@ struct RunLog {
   /// [steps][layers]: rows that a layer found to have changed, of all
   /// sequences; empty at steps that look for none.
   std::vector<std::vector<int64_t>> salient;
-  /// [steps]: the similarity that the step before found, of schedules with a
-  /// cadence by drift.
-  std::vector<std::optional<double>> similarity;
+  /// [steps][layers of drift]: the similarity that the step before found, of
+  /// schedules with cadences by drift; of later sequences behind it.
+  std::vector<std::vector<std::optional<double>>> similarity;
 };
 
 /// Reads the lines of a log. An error names the line that is none.

@@ -371,16 +371,20 @@ static std::string costText(const Explanation &explanation) {
 std::string heddle::explain::driftText(const Explanation &explanation) {
   const SimulationRequest &run = explanation.request.run;
   const RunCost &cost = explanation.cost;
-  const std::optional<Cadence> drift = driftOf(explanation.manifest);
-  if (!drift || run.follow)
+  const std::vector<Cadence> drifts = driftsOf(explanation.manifest);
+  if (drifts.empty() || run.follow)
     return "";
+  std::string text;
+  for (const Cadence &drift : drifts)
+    text += (text.empty() ? "" : "; ") + toString(drift);
   const auto [fewest, most] = stepsByDrift(explanation);
   char share[32];
   std::snprintf(share, sizeof(share), "%.1f%%",
                 100 * cost.mostOperations /
                     operationsOf(explanation.request.shape, cost.dense.work));
-  return toString(*drift) + ": which steps are its, the run decides; counted " +
-         "are the fewest, " + std::to_string(fewest) +
+  return text + ": which steps are " + (drifts.size() == 1 ? "its" : "theirs") +
+         ", the run decides; counted are the fewest, " +
+         std::to_string(fewest) +
          (most == fewest
               ? ""
               : ", and with the most, " + std::to_string(most) +
@@ -509,10 +513,13 @@ static ordered_json costJson(const Explanation &explanation) {
   json["certainty"] = certainties[static_cast<size_t>(cost.certainty)];
   json["steps"] = cost.steps;
   json["dense_steps"] = explanation.request.run.steps;
-  if (const std::optional<Cadence> drift = driftOf(explanation.manifest);
-      drift && !explanation.request.run.follow) {
+  if (const std::vector<Cadence> drifts = driftsOf(explanation.manifest);
+      !drifts.empty() && !explanation.request.run.follow) {
     const auto [fewest, most] = stepsByDrift(explanation);
-    json["drift"] = {{"cadence", spelling.apply(toString(*drift))},
+    ordered_json cadences = ordered_json::array();
+    for (const Cadence &drift : drifts)
+      cadences.push_back(spelling.apply(toString(drift)));
+    json["drift"] = {{"cadences", std::move(cadences)},
                      {"fewest", fewest},
                      {"most", most},
                      {"most_operations", cost.mostOperations}};

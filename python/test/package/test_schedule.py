@@ -106,6 +106,18 @@ class TextTest(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "a layer or a list of these, found 'all'"):
             recompute(block, layers="all")
 
+    def test_drift_names_its_layer(self):
+        self.assertEqual(heddle.drift(0.9, 8), heddle.drift(0.9, 8, layer=-1))
+        made = heddle.schedule("deeper", reuse("kv", "output", "ffn"), recompute(all_positions, on=first(1)),
+                               *[recompute(all_positions, on=heddle.drift(bound, 8, layer=layer), layers=(layer, -1))
+                                 for layer, bound in ((-4, 0.9), (-2, 0.95))], recompute(undecoded(8)), attend())
+        for line in ("drift(below = 0.9, within = 8, layer = -4)\n", "drift(below = 0.95, within = 8, layer = -2)\n",
+                     " in layers(-2 to -1)\n"):
+            self.assertIn(line, str(made))
+        self.assertEqual(str(heddle.parse(str(made))), str(made))
+        with self.assertRaisesRegex(TypeError, "layer"):
+            heddle.drift(0.9, 8, layer="last")
+
     def test_every_cadence_and_set_of_positions_has_an_expression(self):
         grammar = (ROOT / "docs/Spec/Grammar.md").read_text()
         made = {"cadence": {
@@ -197,6 +209,11 @@ class TextTest(unittest.TestCase):
                 "es-dllm": reuse("kv") + recompute(all_positions, on=start) + recompute(
                     heddle.least_similar(block, "1/2", block - (undecoded(first=1) | committed(last=1))), layers=[4, 8]) +
                 recompute(block) + attend(),
+                "elastic-cache": reuse("kv", "output", "ffn") + recompute(all_positions, on=first(1)) +
+                recompute(all_positions, on=heddle.drift(0.9, 64, layer=-24), layers=(-24, -1)) +
+                recompute(all_positions, on=heddle.drift(0.9, 64, layer=-12), layers=(-12, -1)) +
+                recompute(undecoded(first=16) | committed(last=1)) +
+                commit("quota", within=undecoded(first=16)) + attend(),
                 "columns-fewer-later": attend(
                     columns(0.1, 128), earlier=[(columns(0.5, 128), at(Fraction(1, 3)))],
                     refresh=uniform(0.5, 8)),

@@ -17,7 +17,7 @@ bool CudaEngine::supports(const bundle::Manifest &manifest,
                           const ModelConfig &config) {
   // What drifts decides which steps refresh.
   if (config.shiftedLogits || config.qkvBias || !manifest.computesAll() ||
-      bundle::driftOf(manifest))
+      !bundle::driftsOf(manifest).empty())
     return false;
   for (const bundle::Selection &each : manifest.selections)
     if (each.kind != bundle::Selection::Kind::Columns || each.perKvHead ||

@@ -219,10 +219,13 @@ Status DeviceRowMemory::merge(const RowMerge &rows, int64_t heads,
                                 .headDim = headDim});
 }
 
-Result<std::span<const float>> DeviceRowMemory::similarities(int64_t rows) {
+Result<std::span<const float>> DeviceRowMemory::similarities(int64_t first,
+                                                             int64_t rows) {
   if (rows > 0)
-    if (Status s = stream.copyToHost(pinned.data(), addressOf(similarity.get()),
-                                     rows * int64_t(sizeof(float)));
+    if (Status s = stream.copyToHost(
+            pinned.data(),
+            addressOf(reinterpret_cast<float *>(similarity.get()) + first),
+            rows * int64_t(sizeof(float)));
         !s)
       return s.takeError();
   if (Status s = stream.synchronize(); !s)

@@ -39,7 +39,8 @@ public:
   Status compare(const RowComparison &rows, int64_t width,
                  int64_t first) override;
   Status merge(const RowMerge &rows, int64_t heads, int64_t headDim) override;
-  Result<std::span<const float>> similarities(int64_t count) override;
+  Result<std::span<const float>> similarities(int64_t first,
+                                              int64_t count) override;
 
 private:
   /// Rows of two tables, on the device.

@@ -127,86 +127,125 @@ TEST(Executor, RefreshesAtThePublishedSteps) {
   EXPECT_EQ(refreshed, (std::vector<int64_t>{1, 3, 6, 8, 11, 13, 16, 19}));
 }
 
-// Rows 0 and 1 of each response stand still, the others turn; the prompt and
-// other layers are random.
-TEST(Executor, RefreshesWhenTheResponseHasDrifted) {
+/// Drift in `measured` layers of three, the last of which refreshes columns. In
+/// these layers rows 0 and 1 of each response stand still, the others turn at
+/// `speeds` [measured][sequences]; the prompt and other layers are random. How
+/// many refreshes came before the period was over.
+static int64_t
+refreshesByDrift(const std::vector<int64_t> &measured,
+                 const std::vector<std::vector<double>> &speeds) {
   Cadence cadence;
   cadence.kind = Cadence::Kind::Drift;
   cadence.fraction = {9, 10};
   cadence.period = 6;
-  const ModelConfig config = model(2);
-  auto executor = make(columnsOn(cadence), config);
-  ASSERT_TRUE(executor);
+  cadence.layer = measured.back() == 2 ? -1 : measured.back();
+  const ModelConfig config = model(3);
+  bundle::Manifest manifest = columnsOn(cadence);
+  for (size_t i = 0; i + 1 < measured.size(); ++i) {
+    cadence.layer = measured[i];
+    bundle::Pass pass;
+    pass.when = {{bundle::When::Kind::On, cadence}};
+    manifest.passes.push_back(pass);
+  }
+  if (!manifest.passes.empty())
+    manifest.passes.emplace_back();
+  auto executor = make(manifest, config);
+  EXPECT_TRUE(executor);
+  if (!executor)
+    return 0;
   executor->setTracing(true);
   const std::vector<SequenceShape> shapes = {{9, 4}, {20, 6}};
   constexpr int64_t steps = 24;
-  const double speeds[] = {0.3, 0.02};
   // Of so many rows all but two turn.
-  auto similarityOf = [&](size_t s, int64_t since) {
+  auto similarityOf = [&](size_t s, size_t i, int64_t since) {
     const auto rows =
         static_cast<double>(shapes[s].length - shapes[s].promptLength);
-    return (2 + (rows - 2) * std::cos(speeds[s] * double(since - 1))) / rows;
+    return (2 + (rows - 2) * std::cos(speeds[i][s] * double(since - 1))) / rows;
   };
   const int64_t width = config.kvHeads * config.headDim;
   std::mt19937 random(3);
   const PackedBatch batch = test::packed({9, 20});
   test::Tensors tensors(config, batch.rows(), 5, DType::F32, random);
   std::normal_distribution<float> normal;
+  int64_t early = 0;
   for (int run = 0; run < 2; ++run) { // nothing is left of the run before
     test::States states(shapes);
-    ASSERT_TRUE(executor->beginRun(shapes, steps, steps));
-    int64_t latest[] = {0, 0};
-    bool drifted[] = {false, false};
-    int64_t early = 0;
+    EXPECT_TRUE(executor->beginRun(shapes, steps, steps));
+    struct Watched {
+      int64_t latest = 0;
+      bool drifted = false;
+    };
+    std::vector<std::vector<Watched>> watched(
+        shapes.size(), std::vector<Watched>(measured.size()));
+    early = 0;
     for (int64_t step = 1; step <= steps; ++step) {
-      ASSERT_TRUE(executor->beginStep(states.all(step, steps)));
+      EXPECT_TRUE(executor->beginStep(states.all(step, steps)));
       for (int64_t layer = 0; layer < config.layers; ++layer) {
         std::vector<float> values(static_cast<size_t>(batch.rows() * width));
         for (float &each : values)
           each = normal(random);
-        for (size_t s = 0; s < shapes.size() && layer + 1 == config.layers; ++s)
-          for (int64_t i = shapes[s].promptLength; i < shapes[s].length; ++i) {
-            const int64_t turns = i - shapes[s].promptLength > 1 ? step : 0;
-            float *row = values.data() + (batch.offsets[s] + i) * width;
-            std::fill_n(row, width, 0.0f);
-            row[0] =
-                static_cast<float>(3 * std::cos(speeds[s] * double(turns)));
-            row[5] =
-                static_cast<float>(3 * std::sin(speeds[s] * double(turns)));
-          }
+        for (size_t l = 0; l < measured.size(); ++l)
+          for (size_t s = 0; s < shapes.size() && layer == measured[l]; ++s)
+            for (int64_t i = shapes[s].promptLength; i < shapes[s].length;
+                 ++i) {
+              const bool turns = i - shapes[s].promptLength > 1;
+              const double angle = turns ? speeds[l][s] * double(step) : 0;
+              float *row = values.data() + (batch.offsets[s] + i) * width;
+              std::fill_n(row, width, 0.0f);
+              row[0] = static_cast<float>(3 * std::cos(angle));
+              row[5] = static_cast<float>(3 * std::sin(angle));
+            }
         std::vector<std::byte> output;
         AttentionTensors view = tensors.into(output);
         view.value = values.data();
         view.valueStride = width;
-        ASSERT_TRUE(test::executeLayer(*executor, layer, batch, view));
+        EXPECT_TRUE(test::executeLayer(*executor, layer, batch, view));
       }
       const auto &similarity = executor->counters().similarity;
-      ASSERT_EQ(similarity.size(), 2u);
-      for (const LayerTrace &trace : executor->trace()) {
-        const auto s = static_cast<size_t>(trace.sequence);
-        EXPECT_EQ(!trace.refreshed.empty(),
-                  latest[s] == 0 || drifted[s] || step - latest[s] == 6)
-            << "step " << step << ", sequence " << s;
-      }
+      EXPECT_EQ(similarity.size(), shapes.size() * measured.size());
       for (size_t s = 0; s < shapes.size(); ++s) {
-        // What the step before found.
-        if (step == 1 || step - 1 <= latest[s] + 1)
-          EXPECT_FALSE(similarity[s]);
-        else
-          EXPECT_NEAR(*similarity[s], similarityOf(s, step - 1 - latest[s]),
-                      1e-6);
-        early += drifted[s] && step - latest[s] < 6;
-        if (latest[s] == 0 || drifted[s] || step - latest[s] == 6)
-          latest[s] = step;
-        // The step after a refresh is the reference.
-        drifted[s] =
-            step > latest[s] + 1 && similarityOf(s, step - latest[s]) < 0.9;
+        bool due = false;
+        for (size_t i = 0; i < measured.size(); ++i) {
+          Watched &of = watched[s][i];
+          // What the step before found.
+          const std::optional<double> found =
+              similarity[s * measured.size() + i];
+          if (step == 1 || step - 1 <= of.latest + 1)
+            EXPECT_FALSE(found);
+          else
+            EXPECT_NEAR(found.value_or(9),
+                        similarityOf(s, i, step - 1 - of.latest), 1e-6);
+          early += of.drifted && !due && step - of.latest < 6;
+          due |= of.latest == 0 || of.drifted || step - of.latest == 6;
+          if (due)
+            of.latest = step;
+          // The step after a refresh is the reference.
+          of.drifted = step > of.latest + 1 &&
+                       similarityOf(s, i, step - of.latest) < 0.9;
+        }
+        for (const LayerTrace &trace : executor->trace())
+          if (trace.sequence == static_cast<int64_t>(s))
+            EXPECT_EQ(!trace.refreshed.empty(), due)
+                << "step " << step << ", sequence " << s;
       }
     }
-    EXPECT_EQ(early, 5) << "of the first sequence, every fourth step";
   }
   EXPECT_GE(executor->runBytes(shapes),
-            int64_t(sizeof(float)) * width * (5 + 14));
+            int64_t(sizeof(float)) * width * (5 + 14) * std::ssize(measured));
+  return early;
+}
+
+TEST(Executor, RefreshesWhenTheResponseHasDrifted) {
+  EXPECT_EQ(refreshesByDrift({2}, {{0.3, 0.02}}), 5)
+      << "of the first sequence, every fourth step";
+  EXPECT_EQ(refreshesByDrift({1}, {{0.3, 0.02}}), 5);
+}
+
+// A step of one layer's cadence is one of those behind it, not of those before.
+TEST(Executor, RefreshesWhenAnEarlierLayerHasDrifted) {
+  EXPECT_EQ(refreshesByDrift({0, 2}, {{0.3, 0.02}, {0.02, 0.02}}), 5);
+  EXPECT_EQ(refreshesByDrift({0, 1}, {{0.02, 0.02}, {0.3, 0.02}}), 4)
+      << "of the second layer, between those of the first";
 }
 
 TEST(Executor, PicksTheFirstPhaseThatHolds) {

@@ -24,16 +24,53 @@ heddle.schedule @drift_is_bounded {
 
 // -----
 
+heddle.schedule @C1 {
+  // expected-error@+1 {{argument 'layer' of drift must be at least -2147483647, found -2147483648}}
+  %c = cadence drift(below = 0.9, within = 4, layer = -2147483648)
+}
+
+// -----
+
 heddle.schedule @C4 {
   %refresh = cadence drift(below = 0.9, within = 4)
   %whole = cadence drift(below = 0.8, within = 4)
   %response = positions response
   %cols = select columns(keep = 1/5, group = 32) by mean_probability on %refresh
   reuse kv
-  // expected-error@+1 {{goes by drift(below = 0.8, within = 4) beside drift(below = 0.9, within = 4); what has drifted is measured from the latest step of one cadence}}
+  // expected-error@+1 {{goes by drift(below = 0.8, within = 4) beside drift(below = 0.9, within = 4); cadences by drift differ in their layer, and with it in `below`, alone}}
   recompute all on %whole
   recompute %response
   attend pairs(%cols)
+}
+
+// -----
+
+heddle.schedule @C4 {
+  %early = cadence drift(below = 0.9, within = 4, layer = 1)
+  %late = cadence drift(below = 0.8, within = 5, layer = 2)
+  %first = cadence first(1)
+  %response = positions response
+  reuse kv, output, ffn
+  recompute all on %first
+  recompute all on %early in layers(1 to 3)
+  // expected-error@+1 {{goes by drift(below = 0.8, within = 5, layer = 2) beside drift(below = 0.9, within = 4, layer = 1)}}
+  recompute all on %late in layers(2 to 3)
+  recompute %response
+  attend dense
+}
+
+// -----
+
+// What layer 1 refreshes is no step of layer 0's cadence.
+heddle.schedule @U5 {
+  %early = cadence drift(below = 0.9, within = 4, layer = 0)
+  %late = cadence drift(below = 0.9, within = 4, layer = 1)
+  %block = positions block
+  // expected-error@+1 {{keeps attention outside of a set on drift(below = 0.9, within = 4, layer = 1), at whose steps all visible rows must be computed}}
+  reuse kv, attention(outside = %block, on = %late)
+  recompute all on %early
+  recompute %block
+  attend dense
 }
 
 // -----

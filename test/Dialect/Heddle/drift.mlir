@@ -18,6 +18,44 @@ heddle.schedule @selected {
   attend pairs(%cols)
 }
 
+// From the layer on that has drifted. The last layer's is -1, whoever writes it.
+// CHECK-LABEL: heddle.schedule @deeper
+// CHECK-NEXT: cadence first(1)
+// CHECK-NEXT: cadence drift(below = 0.9, within = 64, layer = -4){{$}}
+// CHECK-NEXT: cadence drift(below = 0.95, within = 64, layer = -2){{$}}
+// CHECK-NEXT: cadence drift(below = 0.5, within = 64){{$}}
+// PLAN-LABEL: heddle.plan @deeper
+// PLAN: recompute all on %{{.*}} in layers(-4 to -1)
+// PLAN: recompute all on %{{.*}} in layers(-2, -1)
+heddle.schedule @deeper {
+  %first = cadence first(1)
+  %early = cadence drift(below = 0.9, layer = -4, within = 64)
+  %late = cadence drift(below = 0.95, within = 64, layer = -2)
+  %last = cadence drift(below = 1/2, within = 64, layer = -1)
+  %window = positions undecoded(first = 8)
+  reuse kv, output, ffn
+  recompute all on %first
+  recompute all on %early in layers(-4 to -1)
+  recompute all on %late in layers(-2, -1)
+  recompute all on %last in layers(-1)
+  recompute %window
+  attend dense
+}
+
+// A step of layer 1's is one of layer 2's: all rows are computed when attention
+// is kept (U5).
+// PLAN-LABEL: heddle.plan @nested
+// PLAN: attention(outside = %{{.*}}, on = %
+heddle.schedule @nested {
+  %early = cadence drift(below = 0.9, within = 8, layer = 1)
+  %late = cadence drift(below = 0.8, within = 8, layer = 2)
+  %block = positions block
+  reuse kv, attention(outside = %block, on = %early)
+  recompute all on %late
+  recompute %block
+  attend dense
+}
+
 // It includes step 1, and has all of its own steps: R1, S3, S6 and K3 hold.
 // CHECK-LABEL: heddle.schedule @cached
 // CHECK-NEXT: cadence drift(below = 1, within = 8) in block or after eos{{$}}

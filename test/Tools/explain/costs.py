@@ -34,6 +34,7 @@ SCHEDULES = {
     "streaming-llm": ("exact", "exact"),
     "pulsecol-drift --set=within=9": ("about", "exact"),
     "dual-cache-drift --set=within=5": ("about", "exact"),
+    "elastic-cache --set=within=7 --set=early=-5 --set=late=-3 --set=window=6": ("about", "exact"),
     "per-layer": ("exact", "exact"),
     "fast-dllm-prefix": ("exact", "exact"),
     "fast-dllm-dual": ("exact", "exact"),

@@ -247,6 +247,56 @@ TEST(Simulation, FollowsWhatDrifted) {
       (Steps{1, 5}));
 }
 
+TEST(Simulation, FollowsWhichLayersDrifted) {
+  Manifest manifest;
+  manifest.reuse = {true, bundle::Reuse::Attention::Output, true};
+  manifest.positions.resize(1);
+  manifest.positions[0].kind = Positions::Kind::Response;
+  Pass start, deep, rest;
+  Cadence cadence;
+  cadence.kind = Cadence::Kind::First;
+  cadence.count = 1;
+  start.when = {{bundle::When::Kind::On, cadence}};
+  cadence = {};
+  cadence.kind = Cadence::Kind::Drift;
+  cadence.fraction = {9, 10};
+  cadence.period = 9;
+  manifest.passes = {start};
+  for (int64_t layer : {-3, -2}) {
+    cadence.layer = layer;
+    deep.when = {{bundle::When::Kind::On, cadence}};
+    deep.layers = {{layer, -1}};
+    manifest.passes.push_back(deep);
+  }
+  rest.rows = 0;
+  manifest.passes.push_back(rest);
+  std::string lines;
+  const char *found[] = {"[null,null]", "[null,null]", "[null,null]",
+                         "[0.95,0.8]",  "[null,null]", "[0.85,null]"};
+  for (int step = 0; step < 6; ++step)
+    lines += R"({"similarity":)" + std::string(found[step]) +
+             R"(,"commits":[{"sequence":0,"token":7,"position":)" +
+             std::to_string(4 + step) + "}]}\n";
+  Result<RunLog> log = readRunLog(lines);
+  ASSERT_TRUE(log) << log.error().text();
+  SimulationRequest request{
+      .steps = 6,
+      .length = 10,
+      .prompt = 4,
+      .layers = 4,
+      .maskToken = 1,
+      .eosToken = 2,
+      .follow = std::make_shared<const RunLog>(std::move(*log))};
+  std::vector<int64_t> whole; // [steps]: layers that compute all rows
+  Status status = simulate(manifest, request, [&](const SimulatedStep &step) {
+    whole.push_back(0);
+    for (int64_t layer = 0; layer < 4; ++layer)
+      whole.back() += step.layer(layer).rows.size() == 10;
+  });
+  ASSERT_TRUE(status) << status.error().text();
+  EXPECT_EQ(whole, (std::vector<int64_t>{4, 0, 0, 2, 0, 3}));
+}
+
 TEST(Simulation, LogsOfNoRunAreRefused) {
   // Blank lines are passed over.
   Result<explain::RunLog> log = explain::readRunLog(

@@ -53,7 +53,8 @@ public:
                   ::heddle::bundle::detail::Or<R> option) {
     // What may be left out is not said to be nothing.
     R rule = option.rule;
-    rule.low = std::max<int64_t>(1, rule.low);
+    if (rule.low == 0)
+      rule.low = 1;
     wanted.push_back({name,
                       [this, name, &value, rule] {
                         return read("argument '" + std::string(name) + "' of " +

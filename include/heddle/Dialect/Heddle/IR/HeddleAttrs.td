@@ -113,7 +113,8 @@ def Heddle_CadenceAttr : Heddle_StructAttr<"Cadence", "cadence", "Cadence"> {
     | `random(window = r, count = n, seed = s)` | min(n, W) distinct steps of 1..W, drawn with the seed |
     | `power(window = r, count = n)` | 1 + floor((i / (n - 1))^2 (W - 1)) for i = 0..n - 1; step 1 alone if n = 1 |
     | `geometric(n)` | 1, n, n^2, ...: ever fewer, in runs of any length; n at least 2 |
-    | `drift(below = r, within = n)` | 1; each step after one whose values have a mean cosine below r to those right after the latest of these steps; and the n-th step after that one at the latest |
+    | `drift(below = r, within = n)` | 1; each step after one whose values in the last layer have a mean cosine below r to what they were after the latest of these steps; and the n-th step after that one at the latest |
+    | `drift(below = r, within = n, layer = l)` | the same of layer l, from 0 or, negative, from the end; and each step of the schedule's others that are of layers before |
 
     | clause | meaning |
     |---|---|

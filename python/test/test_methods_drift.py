@@ -37,6 +37,46 @@ class WatchTest(unittest.TestCase):
         self.assertEqual(self.steps(drift.Watch(0.9, 9, in_block=True), [0] * 8, 3), [1, 4, 7])
 
 
+    def test_rows_that_come_later_are_compared_from_then_on(self):
+        watch = drift.Watch(0.9, 9)
+        watch.begin()
+        still, turned = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
+        found = []
+        for step, rows in enumerate([{}, {3: still}, {4: still}, {4: still, 5: still}, {5: turned},
+                                     {5: turned}, {5: turned}, {6: still}], 1):
+            at = SimpleNamespace(step=step, prompt=2, inner=step - 1)
+            if watch.refreshes(at):
+                found.append(step)
+            watch.measure(at, list(rows), torch.stack([*rows.values(), still])[None, :len(rows)])
+        self.assertEqual(found, [1, 6])
+
+    def test_layers_behind_are_refreshed_with_those_before(self):
+        early, late = watches = [drift.Watch(0.9, 9), drift.Watch(0.9, 9)]
+        found = {early: [], late: []}
+        for watch in watches:
+            watch.begin()
+        for step in range(1, 12):
+            at, before = SimpleNamespace(step=step, prompt=0, inner=step - 1), False
+            for watch in watches:
+                before = watch.refreshes(at, before)
+                found[watch] += [step] * before
+            # Early turns at step 4, late at step 7 as it did right after its last reference.
+            for watch, turn in ((early, step >= 4), (late, step >= 7)):
+                watch.measure(at, [0], torch.tensor([[[1.0 - turn, 0.0 + turn]]]))
+        self.assertEqual((found[early], found[late]), ([1, 5], [1, 5, 8]))
+
+
+class Window(cached.Cached):
+    """SlidingWindow's rows, of which nothing else is ever computed again."""
+
+    def reach(self, run):
+        return set(run.undecoded()[:5])
+
+    def plan(self, run):
+        rows = {*self.reach(run), *(run.history[-1] if run.history else [])}
+        return run.predicting(rows) if run.step > 1 else cached.everything(run), cached.everything(run)
+
+
 class DriftTest(SameRun):
     def go(self, pieces, method, prompt=23, gen=16, steps=16):
         return run.generate(pieces, prompt_of(prompt, prompt), gen, method, commit.Quotas(steps, 8))[1]
@@ -50,6 +90,23 @@ class DriftTest(SameRun):
                                      self.go(pieces, pairs.Selecting(columns(), pairs.every(period))))
         self.assert_same_run(self.go(tiny_llada(), drift.DriftingCache(0, 8)),
                              self.go(tiny_llada(), cached.FastDllm(True)))
+
+    def test_a_window_that_never_drifts_is_known_before(self):
+        for make in FAMILIES:
+            pieces = make()
+            never = drift.SlidingWindow(5, 99, ((1, 0), (-1, 0)))
+            self.assert_same_run(self.go(pieces, never), self.go(pieces, Window()))
+            always = drift.SlidingWindow(99, 1, ((0, 0),))
+            self.assert_same_run(self.go(pieces, always), self.go(pieces, pairs.Dense()))
+
+    def test_a_refresh_begins_at_the_layer_that_drifted(self):
+        for make in FAMILIES:
+            pieces = make()
+            records = self.go(pieces, drift.SlidingWindow(5, 99, ((1, 0), (-1, 1))))
+            kinds = [[entry["queries"] is None for entry in r["layers"]] for r in records]
+            last = [False] * (pieces.layers - 1) + [True]
+            self.assertEqual(kinds[0], [True] * pieces.layers)
+            self.assertEqual([kind for kind in kinds[1:] if any(kind)], [last] * 5)
 
     def test_a_higher_bound_refreshes_more(self):
         counts = []

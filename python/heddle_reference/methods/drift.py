@@ -1,22 +1,27 @@
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Refreshes by what a run measures: columns, and the cache of a block.
+"""Refreshes by what a run measures: columns, the cache of a block, and the caches of the
+layers from one on.
 
-After each step the last layer's V of the response is compared with what it was at the
-step after the latest refresh; how alike they are on average decides whether the next step
-refreshes.
+After each step a layer's V of the response, the last one's if none is named, is compared
+with what it was at the first step after the latest refresh that computed it; how alike
+they are on average decides whether the next step refreshes.
 Source: Elastic-Cache for refreshing by drift, which it tests on attention weights.
 """
 
+import torch
+
 from .cached import FastDllm, everything
 from .dyllm import cosine
-from .models import merge
+from .models import attention, merge
 from .pairs import Selecting
+from .run import Method
 
 
 class Watch:
     """The steps that refresh: the first (of each block with `in_block`), those after a step
-    that found less than `below`, and the one `within` steps after the latest."""
+    that found less than `below`, the one `within` steps after the latest, and those that
+    refresh a layer before."""
 
     def __init__(self, below, within, in_block=False):
         self.below, self.within, self.in_block = below, within, in_block
@@ -24,22 +29,21 @@ class Watch:
     def begin(self):
         self.latest, self.drifted, self.kept = 0, False, {}
 
-    def refreshes(self, run):
+    def refreshes(self, run, before=False):
         first = run.step == 1 or (self.in_block and run.inner == 0)
-        self.now = first or self.drifted or run.step == self.latest + self.within
+        self.now = before or first or self.drifted or run.step == self.latest + self.within
         return self.now
 
     def measure(self, run, rows, values):
-        """values [KV heads, rows, dim]: V of these rows in the last layer."""
-        found = {row: v for row, v in zip(rows, merge(values)) if row >= run.prompt}
+        """values [KV heads, rows, dim]: V of these rows in the layer."""
         self.drifted = False
         if self.now:
             self.latest, self.kept = run.step, {}
-        elif run.step == self.latest + 1:
-            self.kept = found
             return
+        found = {row: v for row, v in zip(rows, merge(values)) if row >= run.prompt}
         alike = [float(cosine(v, self.kept[row])) for row, v in found.items() if row in self.kept]
         self.drifted = bool(alike) and sum(alike) / len(alike) < self.below
+        self.kept = {**found, **self.kept}
 
 
 class Drifting(Selecting):
@@ -80,3 +84,57 @@ class DriftingCache(FastDllm):
         rows, x = super().forward(run, record)
         self.watch.measure(run, rows, self.values[-1][:, rows])
         return rows, x
+
+
+class SlidingWindow(Method):
+    """Elastic-Cache, by drift of V and a step later: each step computes the first `window`
+    masked positions and what the last one committed, in all layers; K, V and outputs of
+    the others are cached ones. bounds [(layer, below)], by layer: once such a layer has
+    drifted, it and all behind it compute every row. In a shifted model the rows that
+    predict those positions are computed, too."""
+
+    def __init__(self, window, within, bounds):
+        self.window, self.bounds = window, bounds
+        self.watches = [Watch(below, within) for _, below in bounds]
+
+    def begin(self, run):
+        m = run.pieces
+        zeros = lambda *shape: [torch.zeros(*shape) for _ in range(m.layers)]
+        self.keys, self.values = zeros(m.kv_heads, run.n, m.dim), zeros(m.kv_heads, run.n, m.dim)
+        self.outputs, self.ffns = zeros(run.n, m.width), zeros(run.n, m.width)
+        for watch in self.watches:
+            watch.begin()
+
+    def reach(self, run):
+        return set(run.undecoded()[:self.window])
+
+    def starts(self, run):
+        """The first layer that computes every row at this step; None: no layer does."""
+        refreshed, start = False, None
+        for (layer, _), watch in zip(self.bounds, self.watches):
+            refreshed = watch.refreshes(run, refreshed)
+            if refreshed and start is None:
+                start = layer % run.pieces.layers
+        return 0 if run.step == 1 else start
+
+    def forward(self, run, record):
+        m, start = run.pieces, self.starts(run)
+        new = run.history[-1] if run.history else []
+        some = run.predicting({*self.reach(run), *new})
+        watched = {layer % m.layers: watch for (layer, _), watch in zip(self.bounds, self.watches)}
+        x = m.embed(run.tokens)  # of every position, for plainness
+        for layer in range(m.layers):
+            rows = some if start is None or layer < start else everything(run)
+            h = m.attention_norm(layer, x[rows])
+            self.keys[layer][:, rows] = m.rotate(m.key(layer, h), rows)
+            self.values[layer][:, rows] = m.value(layer, h)
+            context = attention(m.rotate(m.query(layer, h), rows), self.keys[layer], self.values[layer])
+            self.outputs[layer][rows] = m.output(layer, context)
+            x = x + self.outputs[layer]
+            self.ffns[layer][rows] = m.ffn(layer, x[rows])
+            x = x + self.ffns[layer]
+            if layer in watched:
+                watched[layer].measure(run, rows, self.values[layer][:, rows])
+            record.layer(rows, rows, rows, m.heads * len(rows) * run.n)
+        out = some if start is None else everything(run)
+        return out, x[out]

@@ -15,6 +15,28 @@
 
 namespace heddle::rt::cuda::test {
 
+inline bundle::Pass passOn(const bundle::Cadence &when) {
+  bundle::Pass pass;
+  pass.when.push_back({bundle::When::Kind::On, when});
+  return pass;
+}
+
+inline bundle::Positions positions(bundle::Positions::Kind kind,
+                                   int64_t count = 0) {
+  bundle::Positions result;
+  result.kind = kind;
+  result.count = count;
+  return result;
+}
+
+/// Dense attention alone: no selection is kept or refreshed.
+inline bundle::Manifest denseManifest() {
+  bundle::Manifest manifest = gpuManifest();
+  manifest.selections.clear();
+  manifest.kernels.resize(1);
+  return manifest;
+}
+
 /// Every step of a run, as its observer saw it.
 struct Trace {
   Generation generation;

@@ -27,27 +27,6 @@ bundle::Cadence cadence(bundle::Cadence::Kind kind, int64_t number,
   return result;
 }
 
-bundle::Pass passOn(const bundle::Cadence &when) {
-  bundle::Pass pass;
-  pass.when.push_back({bundle::When::Kind::On, when});
-  return pass;
-}
-
-bundle::Positions positions(bundle::Positions::Kind kind, int64_t count = 0) {
-  bundle::Positions result;
-  result.kind = kind;
-  result.count = count;
-  return result;
-}
-
-/// Dense attention alone: no selection is kept or refreshed.
-bundle::Manifest denseManifest() {
-  bundle::Manifest manifest = gpuManifest();
-  manifest.selections.clear();
-  manifest.kernels.resize(1);
-  return manifest;
-}
-
 /// Every fourth step all rows, else those whose context changed, in the
 /// response.
 bundle::Manifest
@@ -539,61 +518,6 @@ TEST_F(RunTest, HostDrivenWholeRows) {
   bundle::Manifest manifest = gpuManifest();
   setRule(manifest, "columns", {0});
   compareHostDriven(manifest, promptsOf({7, 30}), lengthsOf(16, 8, 10));
-}
-
-// What a step measures on the device decides the next one, also of guided
-// halves.
-TEST_F(RunTest, HostDrivenRefreshesByDrift) {
-  makeModel(tiny);
-  bundle::Manifest manifest = gpuManifest();
-  manifest.selections[0].cadence = cadence(bundle::Cadence::Kind::Drift, 6);
-  manifest.selections[0].cadence.count = 0;
-  manifest.selections[0].cadence.fraction = {19, 20};
-  setRule(manifest, "columns", {0});
-  EXPECT_FALSE(CudaEngine::supports(manifest, config));
-  for (double guidance : {0.0, 1.5}) {
-    GenerateOptions options = lengthsOf(16, 8, 16);
-    options.sampling.cfgScale = guidance;
-    compareHostDriven(manifest, promptsOf({7, 30}), options);
-    int64_t refreshed = 0, found = 0;
-    for (const auto &step :
-         record(*hostDriven, promptsOf({7, 30}), options).steps) {
-      refreshed += step.counters.refreshes > 0;
-      for (const std::optional<double> &each : step.counters.similarity)
-        found += each && *each < 0.95;
-    }
-    EXPECT_GT(refreshed, 3) << "than without drift";
-    EXPECT_GT(found, 0);
-  }
-}
-
-// K and V of the rows that a pass leaves out are those of drift's latest step.
-TEST_F(RunTest, HostDrivenCachesByDrift) {
-  makeModel(tiny);
-  bundle::Manifest manifest = denseManifest();
-  manifest.positions = {positions(bundle::Positions::Kind::Block)};
-  bundle::Pass some;
-  some.rows = 0;
-  bundle::Cadence drift = cadence(bundle::Cadence::Kind::Drift, 6, true);
-  drift.count = 0;
-  drift.fraction = {19, 20};
-  manifest.passes = {passOn(drift), some};
-  manifest.reuse.kv = true;
-  for (double guidance : {0.0, 1.5}) {
-    GenerateOptions options = lengthsOf(16, 8, 16);
-    options.sampling.cfgScale = guidance;
-    compareHostDriven(manifest, promptsOf({7, 30}), options);
-    // The halves of a guided sequence compute the same rows, by one drift.
-    int64_t drifted = 0;
-    for (const auto &step :
-         record(*hostDriven, promptsOf({7, 30}), options).steps) {
-      EXPECT_EQ(step.counters.similarity.size(), 2u);
-      EXPECT_EQ(step.counters.activeRows % (guidance > 0 ? 2 : 1), 0);
-      for (const std::optional<double> &each : step.counters.similarity)
-        drifted += each && *each < 0.95;
-    }
-    EXPECT_GT(drifted, 0);
-  }
 }
 
 // Queries, keys and lists are brought from the device for them.

@@ -12,6 +12,7 @@
 #include "bundle/test/RandomTerm.h"
 
 #include <algorithm>
+#include <map>
 
 using namespace heddle;
 using namespace heddle::test;
@@ -153,13 +154,24 @@ private:
                                                         : toString(cadence);
   }
 
-  /// The one cadence by drift that a schedule may have.
+  /// A cadence by drift, mostly the one that the schedule has.
   std::string driftForm() {
-    if (drift.empty())
-      drift = "drift(below = " + oneOf({"1/2", "0.9", "1"}) +
-              ", within = " + number(2, 6) + ")" +
-              (below(3) ? "" : " in block");
-    return drift;
+    return driftForm(drifts.empty() || below(4) == 0
+                         ? oneOf({"", "", ", layer = 0", ", layer = -2"})
+                         : drifts.begin()->first);
+  }
+
+  /// The one of a layer; all have `within` and `in block` in common.
+  std::string driftForm(const std::string &layer) {
+    if (drifts.empty()) {
+      drift = ", within = " + number(2, 6);
+      driftClause = below(3) ? "" : " in block";
+    }
+    std::string &form = drifts[layer];
+    if (form.empty())
+      form = "drift(below = " + oneOf({"1/2", "0.9", "1"}) + drift + layer +
+             ")" + driftClause;
+    return form;
   }
 
   /// Any set that is made of no others, but what comes next in an order.
@@ -377,6 +389,12 @@ private:
       plainLogits |= which == 1;
       add(std::string("reuse kv, ") + kept[which] + ", ffn");
       add("recompute all on " + start);
+      if (below(3) == 0) { // from the layer on that has drifted
+        const std::string early = cadence(driftForm(", layer = -3"));
+        const std::string late = cadence(driftForm(", layer = -2"));
+        add("recompute all on " + early + " in layers(-3 to -1)");
+        add("recompute all on " + late + " in layers(-2 to -1)");
+      }
       add("recompute " + rows + " in layers" +
           oneOf({"(0)", "(1 to 2)", "(-1)", "(0, -1)"}));
       if (below(2))
@@ -625,11 +643,12 @@ private:
 
   std::mt19937 &random;
   RandomSchedule schedule;
-  std::string phase;   ///< on which visible positions change; "" if all are
-  std::string drift;   ///< the form of its cadences by drift, if it has any
-  bool selects = true; ///< selections may be read
-  bool plainLogits = false; ///< scores are not allowed
-  bool dense = false;       ///< nor are other pairs than all
+  std::string phase; ///< on which visible positions change; "" if all are
+  std::string drift, driftClause; ///< what its cadences by drift have in common
+  std::map<std::string, std::string> drifts; ///< each of them, by its layer
+  bool selects = true;                       ///< selections may be read
+  bool plainLogits = false;                  ///< scores are not allowed
+  bool dense = false;                        ///< nor are other pairs than all
   int64_t values = 0;
 };
 

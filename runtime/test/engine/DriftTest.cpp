@@ -1,0 +1,112 @@
+//===- DriftTest.cpp - Runs that refresh by what they measure -------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/test/engine/RunFixture.h"
+
+#include <array>
+
+using namespace heddle;
+using namespace heddle::rt;
+using namespace heddle::rt::cuda;
+using namespace heddle::rt::cuda::test;
+
+namespace {
+
+class DriftTest : public RunTest {};
+
+bundle::Cadence drift(int64_t period) {
+  bundle::Cadence cadence;
+  cadence.kind = bundle::Cadence::Kind::Drift;
+  cadence.fraction = {19, 20};
+  cadence.period = period;
+  return cadence;
+}
+
+// What a step measures on the device decides the next one, also of guided
+// halves.
+TEST_F(DriftTest, HostDrivenRefreshesByDrift) {
+  makeModel(tiny);
+  bundle::Manifest manifest = gpuManifest();
+  manifest.selections[0].cadence = drift(6);
+  setRule(manifest, "columns", {0});
+  EXPECT_FALSE(CudaEngine::supports(manifest, config));
+  for (double guidance : {0.0, 1.5}) {
+    GenerateOptions options = lengthsOf(16, 8, 16);
+    options.sampling.cfgScale = guidance;
+    compareHostDriven(manifest, promptsOf({7, 30}), options);
+    int64_t refreshed = 0, found = 0;
+    for (const auto &step :
+         record(*hostDriven, promptsOf({7, 30}), options).steps) {
+      refreshed += step.counters.refreshes > 0;
+      for (const std::optional<double> &each : step.counters.similarity)
+        found += each && *each < 0.95;
+    }
+    EXPECT_GT(refreshed, 3) << "than without drift";
+    EXPECT_GT(found, 0);
+  }
+}
+
+// K and V of the rows that a pass leaves out are those of drift's latest step.
+TEST_F(DriftTest, HostDrivenCachesByDrift) {
+  makeModel(tiny);
+  bundle::Manifest manifest = denseManifest();
+  manifest.positions = {positions(bundle::Positions::Kind::Block)};
+  bundle::Pass some;
+  some.rows = 0;
+  manifest.passes = {passOn(drift(6)), some};
+  manifest.passes[0].when[0].cadence.inBlock = true;
+  manifest.reuse.kv = true;
+  for (double guidance : {0.0, 1.5}) {
+    GenerateOptions options = lengthsOf(16, 8, 16);
+    options.sampling.cfgScale = guidance;
+    compareHostDriven(manifest, promptsOf({7, 30}), options);
+    // The halves of a guided sequence compute the same rows, by one drift.
+    int64_t drifted = 0;
+    for (const auto &step :
+         record(*hostDriven, promptsOf({7, 30}), options).steps) {
+      EXPECT_EQ(step.counters.similarity.size(), 2u);
+      EXPECT_EQ(step.counters.activeRows % (guidance > 0 ? 2 : 1), 0);
+      for (const std::optional<double> &each : step.counters.similarity)
+        drifted += each && *each < 0.95;
+    }
+    EXPECT_GT(drifted, 0);
+  }
+}
+
+// The first masks and what became a token; all rows from the layer on that has
+// drifted.
+TEST_F(DriftTest, HostDrivenComputesFromTheLayerThatDrifts) {
+  makeModel(tiny);
+  bundle::Manifest manifest = denseManifest();
+  manifest.positions = {positions(bundle::Positions::Kind::Undecoded, 4),
+                        positions(bundle::Positions::Kind::Committed, 1),
+                        positions(bundle::Positions::Kind::Union)};
+  manifest.positions[2].of = {0, 1};
+  manifest.reuse = {true, bundle::Reuse::Attention::Output, true};
+  bundle::Cadence first;
+  first.kind = bundle::Cadence::Kind::First;
+  first.count = 1;
+  manifest.passes = {passOn(first)};
+  for (int64_t layer : {-2, -1}) {
+    manifest.passes.push_back(passOn(drift(9)));
+    manifest.passes.back().when[0].cadence.layer = layer;
+    manifest.passes.back().layers = {{layer, -1}};
+  }
+  manifest.passes.emplace_back().rows = 2;
+  compareHostDriven(manifest, promptsOf({7, 30}), lengthsOf(16, 16, 16));
+  std::array<int64_t, 2> drifted = {0, 0};
+  for (const auto &step :
+       record(*hostDriven, promptsOf({7, 30}), lengthsOf(16, 16, 16)).steps) {
+    EXPECT_EQ(step.counters.similarity.size(), 4u);
+    for (size_t i = 0; i < step.counters.similarity.size(); ++i)
+      drifted[i % 2] += step.counters.similarity[i].value_or(1) < 0.95;
+  }
+  EXPECT_GT(drifted[0], 0);
+  EXPECT_GT(drifted[1], 0);
+}
+
+} // namespace

@@ -3,7 +3,8 @@
 // Source: vhicrgit/Window-Diffusion. The first step of a phase computes and sees
 // every position and commits the surest of all; the window is fixed after it.
 // The second step computes what the first one committed, too; the others what was
-// committed since.
+// committed since. Once the first 16 masked positions reach behind the window,
+// those behind it are computed and committed, too, but are no keys.
 
 heddle.schedule @window_diffusion_released {
   %phase = cadence every(32)
@@ -21,7 +22,7 @@ heddle.schedule @window_diffusion_released {
   reuse kv
   recompute all on %phase
   recompute %first on %after
-  recompute %rows
+  recompute %rows unseen
   commit quota on %phase
   commit quota within(%active)
   attend dense

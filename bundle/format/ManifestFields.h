@@ -222,6 +222,8 @@ template <typename V> void fields(V &v, In<V, Pass> &x) {
     v("layers", x.layers);
   v("rows", x.rows, ofPositionsOrAll);
   v("alone", x.alone);
+  if (v.has("unseen", x.unseen))
+    v("unseen", x.unseen);
   v.object("exact", [&](auto &v) {
     v("kind", x.exact, Kind{});
     if (x.comparesContexts()) {

@@ -321,6 +321,36 @@ std::optional<ProgramProblem> LayerChecker::checkKept(size_t index) {
   return problem;
 }
 
+std::optional<ProgramProblem> LayerChecker::checkUnseen(size_t index) {
+  const Pass &pass = manifest.passes[index];
+  if (!pass.unseen)
+    return problem;
+  const std::string rows = "computes rows that are not visible (`unseen`), ";
+  if (pass.rows < 0)
+    fail(At::Pass, index,
+         "computes all visible rows, of which none is unseen; name positions, "
+         "or leave `unseen` out");
+  else if (manifest.visible < 0)
+    fail(At::Pass, index,
+         rows + "and every position is; leave `unseen` out, or say by "
+                "`visible` which positions are keys");
+  else if (pass.exact != Pass::Exact::All)
+    fail(At::Pass, index,
+         rows + "of which nothing is cached to compare them with; write "
+                "`recompute %rows unseen`, or leave `unseen` out");
+  else if (std::any_of(manifest.passes.begin(), manifest.passes.end(),
+                       [](const Pass &each) { return !each.layers.empty(); }))
+    fail(At::Pass, index,
+         rows + "of which layers that leave them out keep nothing, and a "
+                "recompute names layers; let none name layers, or leave "
+                "`unseen` out");
+  else if (manifest.reuse.attention == Reuse::Attention::Outside)
+    fail(At::Pass, index,
+         rows + "of which no attention outside of a set is kept; leave "
+                "`unseen` out, or reuse kv without attention");
+  return problem;
+}
+
 std::optional<ProgramProblem> LayerChecker::checkPlaces() {
   auto rowsText = [&](const Pass &pass) {
     return toString(manifest, pass.rows) + (pass.alone ? " alone" : "");

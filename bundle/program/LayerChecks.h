@@ -30,6 +30,10 @@ public:
   /// its layers.
   std::optional<ProgramProblem> checkKept(size_t pass);
 
+  /// R19: of rows that are not visible there is nothing but what the step
+  /// computes.
+  std::optional<ProgramProblem> checkUnseen(size_t pass);
+
   /// Whether some layer of a pass of LeastSimilar rows may let the others end.
   bool endsByChoice(size_t pass) const { return letsEnd[pass]; }
 

@@ -416,6 +416,10 @@ struct Pass {
   /// That row is not: a position of the set whose predicting row the step does
   /// not compute is predicted by its own.
   bool alone = false;
+  /// Positions of the set that are not visible are computed as well: their
+  /// queries attend to the visible keys, and no row, themselves included, to
+  /// theirs.
+  bool unseen = false;
   Exact exact = Exact::All;
   Ratio below;        ///< Salient, SalientFfn: in (0, 2]
   Ratio keep;         ///< LeastSimilar: floor(keep * rows in `among`)

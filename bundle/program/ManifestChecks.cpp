@@ -530,6 +530,18 @@ void checkParts(Problem &in, const Manifest &manifest, const Phase &phase,
             "kernel \"" + printable(kernel.name) + "\" " + *problem);
 }
 
+/// Rows that are not visible have no place among those that kernels count.
+void checkUnseenRows(Problem &in, const Manifest &manifest, const Phase &phase,
+                     const std::string &path) {
+  if (std::none_of(manifest.passes.begin(), manifest.passes.end(),
+                   [](const Pass &pass) { return pass.unseen; }))
+    return;
+  const Kernel &kernel = manifest.kernels[static_cast<size_t>(phase.attention)];
+  if (auto problem = checkUnseen(kernel.terms.empty(), kernel.scores))
+    in.fail(path + ".attention",
+            "kernel \"" + printable(kernel.name) + "\" " + *problem);
+}
+
 void checkRules(Problem &in, const Manifest &manifest) {
   if (manifest.rules.empty())
     return in.fail("rules", "there is no rule, so no layer has a schedule");
@@ -574,6 +586,7 @@ void checkRules(Problem &in, const Manifest &manifest) {
                                 "those after it would never run");
       checkPhase(in, manifest, rule.phases[j], here);
       checkParts(in, manifest, rule.phases[j], here);
+      checkUnseenRows(in, manifest, rule.phases[j], here);
     }
     if (in.failed())
       return;

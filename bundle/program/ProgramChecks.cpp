@@ -511,6 +511,8 @@ void Checker::checkPasses() {
           return when.kind == When::Kind::Otherwise;
         }))
       return fail(At::Pass, i, "has a condition that always holds");
+    if ((problem = layers.checkUnseen(i)))
+      return;
     if (pass.computesAllRows())
       continue;
     // R13: what predicts a position is not one of those that are predicted.
@@ -878,6 +880,19 @@ std::optional<std::string> heddle::bundle::checkOutside(bool dense,
   if (scores.usesPositions())
     return "has scores that ask for positions, which attention outside of a "
            "set can't be kept by; reuse context or output";
+  return std::nullopt;
+}
+
+std::optional<std::string> heddle::bundle::checkUnseen(bool dense,
+                                                       const Scores &scores) {
+  // R20: lists, sets of pairs and scores know a row by its place among the
+  // visible positions.
+  if (!dense)
+    return "must be dense where rows that are not visible are computed; write "
+           "`attend dense`, or a recompute without `unseen`";
+  if (scores.usesPositions())
+    return "has scores that ask for positions, which rows that are not visible "
+           "have no place for; write a recompute without `unseen`";
   return std::nullopt;
 }
 

@@ -103,6 +103,11 @@ checkScorings(const Selection &selection, int64_t scorer, const Scores &scores,
 /// becomes of logits.
 std::optional<std::string> checkOutside(bool dense, const Scores &scores);
 
+/// "must be ...", if a layer's attention has no place for rows that are not
+/// visible (Pass::unseen): its kernel is dense or not, and `scores` becomes of
+/// logits.
+std::optional<std::string> checkUnseen(bool dense, const Scores &scores);
+
 /// Whether a step may see, of a program that was checked, positions of the
 /// prompt. Without them nothing predicts the response's first position in a
 /// model whose row i - 1 predicts position i.

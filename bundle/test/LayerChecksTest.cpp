@@ -26,6 +26,62 @@ bool holds(const std::string &text, const std::string &part) {
   return text.find(part) != std::string::npos;
 }
 
+/// Of rows that are not visible nothing is kept, in no layer.
+TEST(LayerChecks, RowsThatAreNotVisibleHaveOnlyWhatTheStepComputes) {
+  Cadence phase;
+  phase.kind = Cadence::Kind::Every;
+  phase.period = 4;
+  using Kind = Positions::Kind;
+  Manifest base;
+  base.reuse = {true, Reuse::Attention::Context, true};
+  base.positions = {setOf(Kind::Undecoded, 8), setOf(Kind::Fixed),
+                    setOf(Kind::Undecoded, 4), setOf(Kind::Block),
+                    setOf(Kind::All)};
+  base.positions[1].of = {0};
+  base.positions[1].cadence = phase;
+  base.visible = 1;
+  Pass whole, rest;
+  whole.when = {{When::Kind::On, phase}};
+  rest.rows = 2;
+  rest.unseen = true;
+  base.passes = {whole, rest};
+  auto refusal = [&](auto change) { return refusalOf(base, change); };
+  EXPECT_EQ(refusal([](Manifest &) {}), "");
+  EXPECT_EQ(refusal([&](Manifest &m) {
+              m.passes.insert(m.passes.begin() + 1, rest);
+              m.passes[1].rows = 0;
+              m.passes[1].alone = true;
+              m.passes[1].when = {{When::Kind::On, phase}};
+            }),
+            "");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.visible = -1; }),
+               "every position is; leave `unseen` out");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.passes[1].rows = -1; }),
+               "computes all visible rows, of which none is unseen");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.passes[0].unseen = true; }),
+               "computes all visible rows, of which none is unseen");
+  for (auto exact : {Pass::Exact::Salient, Pass::Exact::SalientFfn,
+                     Pass::Exact::LeastSimilar})
+    EXPECT_PRED2(holds, refusal([&](Manifest &m) {
+                   m.passes[1].exact = exact;
+                   m.passes[1].below = m.passes[1].keep = {1, 2};
+                   m.passes[1].among = 3;
+                 }),
+                 "of which nothing is cached to compare them with");
+  EXPECT_PRED2(holds, refusal([&](Manifest &m) {
+                 m.passes.insert(m.passes.begin() + 1, rest);
+                 m.passes[1].unseen = false;
+                 m.passes[1].layers = {{0, 1}};
+               }),
+               "of which layers that leave them out keep nothing");
+  EXPECT_PRED2(holds, refusal([&](Manifest &m) {
+                 m.reuse.attention = Reuse::Attention::Outside;
+                 m.reuse.inside = 3;
+                 m.reuse.cadence = phase;
+               }),
+               "of which no attention outside of a set is kept");
+}
+
 /// What a layer computes comes out of those before it.
 TEST(LayerChecks, RowsOfLaterLayersComeFromEarlierOnes) {
   Cadence start;

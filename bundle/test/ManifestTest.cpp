@@ -363,7 +363,7 @@ TEST(Manifest, RulesOfSomeStepsRoundTripThroughJson) {
   manifest.positions.push_back({Kind::Last, 2, {}, {7}, {}});
   manifest.allVisible = phase;
   manifest.passes[1].rows = 12;
-  manifest.passes[1].alone = true;
+  manifest.passes[1].alone = manifest.passes[1].unseen = true;
   manifest.passes[1].exact = Pass::Exact::All;
   manifest.passes[1].when.pop_back();
   manifest.passes[1].when[0] = {When::Kind::On, phase};
@@ -387,6 +387,9 @@ TEST(Manifest, RulesOfSomeStepsRoundTripThroughJson) {
   EXPECT_EQ(back->allVisible, manifest.allVisible);
   EXPECT_TRUE(back->passes[1].alone);
   EXPECT_FALSE(back->passes[0].alone);
+  EXPECT_TRUE(back->passes[1].unseen);
+  EXPECT_FALSE(back->passes[0].unseen);
+  EXPECT_FALSE(nlohmann::json::parse(json)["passes"][0].contains("unseen"));
   EXPECT_EQ(back->commit, manifest.commit);
   ASSERT_EQ(back->datedCommits.size(), 2u);
   EXPECT_EQ(back->datedCommits[0].when, dated.when);
@@ -420,6 +423,14 @@ TEST(Manifest, RulesOfSomeStepsRoundTripThroughJson) {
   refused([](auto &j) { j["all_visible"]["period"] = 16; },
           "visible: shows all positions on");
   refused([](auto &j) { j["passes"][1]["alone"] = false; }, "passes[1]: names");
+  refused([](auto &j) { j["passes"][1]["unseen"] = 1; }, "passes[1].unseen");
+  refused([](auto &j) { j["passes"][1]["rows"] = -1; },
+          "passes[1]: computes all visible rows");
+  refused(
+      [](auto &j) {
+        j["kernels"][0]["terms"].push_back({{"kind", "window"}, {"size", 4}});
+      },
+      "must be dense where rows that are not visible are computed");
   refused([](auto &j) { j["positions"][12]["of"] = {4, 5}; },
           "positions[12]: is made of exactly one");
 }

@@ -245,10 +245,10 @@ public:
         bool token = !before.count(position) && position >= first() &&
                      position < std::min(end(), first() + blockLength) &&
                      !(found && position == eos);
-        if (!predicted || !has(visibleAt(manifest, place), position) ||
-            !has(rule.within, position))
+        if (!predicted || !has(rule.within, position))
           continue;
         if (inReach(position) && commits < most) {
+          behindWindow += !has(visibleAt(manifest, place), position);
           masked.erase(position);
           committedAt[position] = step;
           ++commits;
@@ -282,6 +282,9 @@ public:
   bool leavesRevoked() const { return stale; }
 
   int64_t revokedInAll() const { return revocations; }
+
+  /// Tokens of positions that were not visible.
+  int64_t committedUnseen() const { return behindWindow; }
 
   bool goesOnAfterEos() const { return stepsAfterEos > 0; }
 
@@ -341,12 +344,16 @@ private:
       for (int64_t p = 0; p < length; ++p) {
         bool before =
             shifted && !pass->alone && p + 1 < length && has(pass->rows, p + 1);
-        if (!has(visibleAt(manifest, place), p))
+        const bool seen = has(visibleAt(manifest, place), p);
+        const bool computed =
+            (seen || pass->unseen) && (has(pass->rows, p) || before);
+        if (computed)
+          rows[static_cast<size_t>(layer)].insert(p), alive.insert(p);
+        if (!seen) {
           kept.erase(p);
-        else if (has(pass->rows, p) || before)
-          rows[static_cast<size_t>(layer)].insert(p), kept.insert(p),
-              alive.insert(p);
-        else {
+        } else if (computed) {
+          kept.insert(p);
+        } else {
           unwritten |= !kept.count(p);
           stale |= revoked.count(p) && p < end();
         }
@@ -515,7 +522,7 @@ private:
   const int64_t shifted; ///< 0 or 1
   std::mt19937 random;
   const int64_t blockLength;
-  int64_t stepsAfterEos = 0, revocations = 0;
+  int64_t stepsAfterEos = 0, revocations = 0, behindWindow = 0;
   Set revoked; ///< by the last step
   Set masked = {8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23};
   StepPlace place;
@@ -545,7 +552,7 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   int early = 0, late = 0, moving = 0, alone = 0, growing = 0, narrowing = 0;
   int ending = 0, cut = 0, blind = 0, revoking = 0, stale = 0;
   int layered = 0, headless = 0, narrower = 0;
-  int kept = 0, torn = 0;
+  int kept = 0, torn = 0, unseen = 0;
   std::mt19937 ofParts(2);
   for (int round = 0; round < 34000; ++round) {
     Manifest manifest;
@@ -710,6 +717,18 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
       kept += keeps;
       torn += ofPart.mergesOthers();
     }
+    if (good) {
+      Manifest more = manifest;
+      for (Pass &pass : more.passes)
+        pass.unseen = pass.rows >= 0;
+      if (!checkProgram(more)) {
+        Simulation ofMore(more, shifted, seed);
+        EXPECT_GE(ofMore.execute(), 0) << "round " << round;
+        EXPECT_FALSE(ofMore.readsUnwritten()) << "round " << round;
+        unseen += ofMore.committedUnseen() > 0;
+      }
+      EXPECT_EQ(run.committedUnseen(), 0) << "round " << round;
+    }
     unwritten += run.readsUnwritten();
     early += run.asksTooEarly();
     revoking += good && rest.rows >= 0 && run.revokedInAll() > 0;
@@ -754,6 +773,7 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   EXPECT_GT(narrower, 20);
   EXPECT_GT(kept, 200);
   EXPECT_GT(torn, 200);
+  EXPECT_GT(unseen, 50);
 }
 
 } // namespace

@@ -13,7 +13,7 @@ _VALUES = {"cadence", "select", "dense", "union", "positions", "intersect",
            "except", "fix", "neighbors", "nearest", "last", "hull", "leading", "predicting"}
 _STATEMENTS = {"attend", "visible", "recompute", "reuse", "commit"}
 #: What a line begins with that goes on with the operation before it.
-_CLAUSE = re.compile(r"[,)%({=\d]|(by|on|in|of|or|then|with|among|at_once|alone|scores|within|passes|stop|isolating|"
+_CLAUSE = re.compile(r"[,)%({=\d]|(by|on|in|of|or|then|with|among|at_once|alone|unseen|scores|within|passes|stop|isolating|"
                      r"scaled_by|until|layers|pairs)\b")
 _OPERAND = re.compile(r"%([A-Za-z0-9_$.-]+)")
 _HEAD = re.compile(r"heddle\.schedule\s+@([A-Za-z_][\w.$]*)\s*(?:\(([^()]*)\)\s*)?\{")

@@ -759,11 +759,12 @@ def least_similar(rows: Positions, keep: Ratio, among: Positions) -> Exact:
                  (among,), rows)
 
 
-def recompute(rows: Union[Positions, Exact], *, on=None, alone: bool = False,
+def recompute(rows: Union[Positions, Exact], *, on=None, alone: bool = False, unseen: bool = False,
               layers: Union[int, tuple, list, None] = None) -> Schedule:
     """The rows that the layers of a step compute: in a layer the first of a schedule's recomputes counts whose
     cadences all have the step and whose layers have the layer. `on`: a cadence or several. `alone`: without the row before each
-    position, by which a model of shifted logits predicts it. layers: as attend() has them.
+    position, by which a model of shifted logits predicts it. `unseen`: with those of the rows that are not visible(), which
+    attend to the visible keys and are none. layers: as attend() has them.
     TypeError for other kinds of arguments. Source: docs/Spec/Rows.md."""
     text, values = "recompute ", ()
     if isinstance(rows, Exact):
@@ -772,6 +773,8 @@ def recompute(rows: Union[Positions, Exact], *, on=None, alone: bool = False,
     when, cadences = _on(on)
     if _kind(alone, bool, "alone", "True or False"):
         words += " alone"
+    if _kind(unseen, bool, "unseen", "True or False"):
+        words += " unseen"
     return Schedule((_Statement(text + words + when + _layers_text(layers),
                                 values + operands + cadences),))
 

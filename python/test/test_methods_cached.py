@@ -319,20 +319,44 @@ class WindowDiffusionTest(unittest.TestCase):
 
     def test_released_llada(self):
         _, records = run.generate(tiny_llada(), prompt_of(1, 7), 20,
-                                  cached.WindowDiffusionLlada(6, 3, 4), commit.Quotas(20))
-        masked, recent = list(range(7, 27)), []
+                                  cached.WindowDiffusionLlada(4, 3, 4), commit.Quotas(20))
+        masked, recent, beyond = list(range(7, 27)), [], []
         for number, r in enumerate(records):
             if number % 4 == 0:
                 self.assertEqual((rows_of(r), r["visible"]), (list(range(27)), None))
                 self.assertEqual(r["logits"], masked)
             else:
                 if number % 4 == 1:
-                    seen = [p for p in range(27) if p not in masked[6:]]
+                    seen = [p for p in range(27) if p not in masked[4:]]
+                beyond += [p for p in committed(r) if p not in seen]
                 self.assertEqual(rows_of(r), sorted(masked[:3] + recent))
                 self.assertEqual(r["visible"], None if len(seen) == 27 else seen)
                 self.assertEqual(r["logits"], masked[:3])
             recent = committed(r) if number % 4 < 2 else recent + committed(r)
             masked = [p for p in masked if p not in committed(r)]
+        self.assertGreater(len(beyond), 0)  # rows that are no keys become tokens
+
+    def test_rows_that_are_no_keys(self):
+        """What such a row's K and V are changes no row, its own included."""
+        pieces = tiny_llada()
+
+        def states(other):
+            method, one = cached.WindowDiffusionLlada(2, 3, 4), run.Run(pieces, prompt_of(1, 4), 8)
+            method.begin(one)
+            one.step = 1
+            method.forward(one, trace.Record(pieces, 0, 1, one.n))
+            one.tokens[4], one.history = 1, [[4]]
+            one.step = 2
+            key, value = pieces.key, pieces.value
+            if other:  # rows are 4 (just committed), 5, 6 and 7, of which 7 is no key
+                of_last = torch.tensor([0, 0, 0, 1.])[:, None]
+                pieces.key = lambda layer, h: key(layer, h) + of_last
+                pieces.value = lambda layer, h: value(layer, h) + of_last
+            rows, x = method.forward(one, trace.Record(pieces, 0, 2, one.n))
+            pieces.key, pieces.value = key, value
+            self.assertEqual((rows, method.visible), ([4, 5, 6, 7], [0, 1, 2, 3, 4, 5, 6]))
+            return x
+        self.assertTrue(torch.equal(states(False), states(True)))
 
     def test_released_dream(self):
         pieces = tiny_dream()

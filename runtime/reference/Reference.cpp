@@ -115,10 +115,13 @@ static double logit2(const reference::Head &head, int64_t row, int64_t key) {
     for (; e < head.headDim; ++e)
       sums[0] += read(head.query, q + e) * read(head.key, k + e);
     double logit = std::accumulate(sums, sums + lanes, 0.0) * head.scale;
-    if (head.scores && !head.scores->empty())
+    if (head.scores && !head.scores->empty()) {
+      // Where no position counts, rows may stand elsewhere.
+      const bool placed = head.scores->usesPositions();
       logit = bundle::evaluate(
-          *head.scores, logit, head.positionOf(head.placeOf(row)),
-          head.positionOf(key), static_cast<int32_t>(head.index));
+          *head.scores, logit, placed ? head.positionOf(head.placeOf(row)) : 0,
+          placed ? head.positionOf(key) : 0, static_cast<int32_t>(head.index));
+    }
     return logit * std::numbers::log2e;
   });
 }

@@ -84,7 +84,8 @@ Status ProgramExecutor::checkLists(int64_t layer) const {
 //===----------------------------------------------------------------------===//
 
 /// Refreshes the cached K of exact rows and the cached V of all rows whose V
-/// was computed; keeps what V changed by where it will be propagated.
+/// was computed; keeps what V changed by where it will be propagated. Rows that
+/// are not visible are all exact, and nobody's keys.
 Status ProgramExecutor::storeKeysAndValues(int64_t layer,
                                            const AttentionTensors &tensors) {
   const int64_t width = kvWidth(), bytes = width * byteSize(dtype);
@@ -97,8 +98,10 @@ Status ProgramExecutor::storeKeysAndValues(int64_t layer,
     const Picked &exact = sequence.exact, &valued = valueRows(layer, sequence);
     auto add = [&](const Picked &picked, Moves &moves) {
       for (int64_t i = 0; i < picked.count(rows); ++i) {
-        int64_t row = batch.offsets[s] + (picked.all ? i : picked.rows[i]);
-        moves.add(row, keptRow[row]);
+        const int64_t active = picked.all ? i : picked.rows[i];
+        const int64_t row = batch.offsets[s] + active;
+        if (sequence.rows.isVisible(sequence.rows.activePlaces()[active]))
+          moves.add(row, keptRow[row]);
       }
     };
     add(exact, keys);
@@ -106,10 +109,12 @@ Status ProgramExecutor::storeKeysAndValues(int64_t layer,
       add(exact, changed);
     if (!sequence.propagates || &valued != &exact)
       add(valued, values);
-    int64_t written = exact.count(rows) + valued.count(rows);
+    const int64_t seen = sequence.rows.visibleRows();
+    const int64_t written =
+        exact.count(rows) + valued.count(rows) - 2 * (rows - seen);
     counted.cacheBytesWritten += written * bytes;
     counted.cacheBytesRead +=
-        (2 * (cachedKeys(sequence) + rows) - written) * bytes;
+        (2 * (cachedKeys(sequence) + seen) - written) * bytes;
   }
   if (Status status = memory->copy({tensors.key, tensors.keyStride, keys.from},
                                    tableOf(keyStore, layer, keys.to), width);

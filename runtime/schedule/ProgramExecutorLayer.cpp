@@ -412,7 +412,8 @@ void ProgramExecutor::traceLayer(int64_t layer) {
                       .ffnRows = positionsOf(ffnRows(layer, sequence)),
                       .refreshed = refreshedNow[s],
                       .pairs = sequence.pairs,
-                      .unreadKeys = sequence.rows.n() - sequence.rows.rows() -
+                      .unreadKeys = sequence.rows.n() -
+                                    sequence.rows.visibleRows() -
                                     cachedKeys(sequence)});
   }
 }

@@ -44,7 +44,7 @@ int64_t ProgramExecutor::attendedKeys(const Sequence &sequence) const {
 int64_t ProgramExecutor::cachedKeys(const Sequence &sequence) const {
   const std::vector<int32_t> &places = sequence.rows.activePlaces();
   if (attendedKeys(sequence) == sequence.rows.n())
-    return sequence.rows.n() - std::ssize(places);
+    return sequence.rows.n() - sequence.rows.visibleRows();
   const SequenceRows::Inside &inside = sequence.rows.inside();
   auto behind = [&](int64_t place) {
     return std::lower_bound(places.begin(), places.end(), place);

@@ -149,13 +149,13 @@ ProgramExecutor::checkShapes(const std::vector<SequenceShape> &shapes) const {
   return Status::success();
 }
 
-/// The most visible positions of each sequence.
+/// The most places of each sequence.
 std::vector<int64_t>
 ProgramExecutor::placesOf(const std::vector<SequenceShape> &shapes) const {
   SequenceRows rows(schedule, shifted, layers);
   std::vector<int64_t> places;
   for (const SequenceShape &shape : shapes)
-    places.push_back(std::max<int64_t>(1, rows.mostVisible(shape)));
+    places.push_back(std::max<int64_t>(1, rows.mostPlaces(shape)));
   return places;
 }
 
@@ -408,7 +408,7 @@ ProgramExecutor::beginStep(std::span<const SequenceState> states) {
           std::to_string(s));
     const SequenceRows &rows = sequences[s]->rows;
     for (int32_t place : rows.activePlaces()) {
-      batch.positions.push_back(rows.positions()[place]);
+      batch.positions.push_back(rows.positionOf(place));
       keptRow.push_back(static_cast<int32_t>(starts[s] + place));
     }
     batch.offsets.push_back(static_cast<int64_t>(batch.positions.size()));

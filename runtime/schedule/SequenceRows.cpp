@@ -41,6 +41,7 @@ void SequenceRows::beginRun(const SequenceShape &shape) {
   partOfLayer.clear();
   lastRows = {};
   visible.clear();
+  unseen.clear();
   activeRows.clear();
   committed.clear();
   keepsOutside = false;
@@ -53,6 +54,7 @@ void SequenceRows::beginRun(const SequenceShape &shape) {
 Status SequenceRows::beginStep(const SequenceState &state) {
   stepping = !state.done;
   changed = false;
+  unseen.clear();
   activeRows.clear();
   committed.clear();
   if (state.done)
@@ -76,7 +78,7 @@ Status SequenceRows::beginStep(const SequenceState &state) {
     return status;
   move();
   for (size_t row = 0; row < activeRows.size(); ++row) {
-    int32_t position = visible[activeRows[row]];
+    int32_t position = positionOf(activeRows[row]);
     if (state.committedAt[position] >= 1 &&
         state.committedAt[position] >= at.step - 1)
       committed.push_back(static_cast<int32_t>(row));
@@ -189,6 +191,24 @@ std::vector<int32_t> SequenceRows::placesOf(std::span<const int32_t> of) const {
   return places;
 }
 
+/// The places of all positions of an ascending set; those that are not visible
+/// are added to `unseen`.
+std::vector<int32_t> SequenceRows::withUnseen(std::span<const int32_t> of) {
+  std::vector<int32_t> places;
+  size_t place = 0;
+  for (int32_t position : of) {
+    while (place < visible.size() && visible[place] < position)
+      ++place;
+    if (place < visible.size() && visible[place] == position) {
+      places.push_back(static_cast<int32_t>(place));
+      continue;
+    }
+    places.push_back(static_cast<int32_t>(n() + std::ssize(unseen)));
+    unseen.push_back(position);
+  }
+  return places;
+}
+
 /// The indices of the active rows that stand at positions of an ascending set.
 std::vector<int32_t>
 SequenceRows::activeRowsAt(std::span<const int32_t> of) const {
@@ -214,17 +234,17 @@ Status SequenceRows::pickPlaces(const Pass &pass,
   Result<std::span<const int32_t>> set = positionSets.at(pass.rows);
   if (!set)
     return set.takeError().withContext("the rows to recompute");
+  std::vector<int32_t> before, both;
+  std::span<const int32_t> rows = *set;
   if (shifted && !pass.alone) {
-    std::vector<int32_t> before, both;
     for (int32_t position : *set)
       if (position > 0)
         before.push_back(position - 1);
     std::set_union(set->begin(), set->end(), before.begin(), before.end(),
                    std::back_inserter(both));
-    places = placesOf(both);
-  } else {
-    places = placesOf(*set);
+    rows = both;
   }
+  places = pass.unseen ? withUnseen(rows) : placesOf(rows);
   return Status::success();
 }
 
@@ -309,7 +329,7 @@ Status SequenceRows::leaveOutPredicting(const Part &part,
     all = rows;
   }
   std::erase_if(among, [&](int32_t row) {
-    const int32_t next = visible[activeRows[row]] + 1;
+    const int32_t next = positionOf(activeRows[row]) + 1;
     return std::binary_search(all.begin(), all.end(), next) &&
            !std::binary_search(set.begin(), set.end(), next);
   });
@@ -344,7 +364,7 @@ Status SequenceRows::followRows() {
 }
 
 bool SequenceRows::whole() const {
-  return rows() == n() &&
+  return rows() == n() && unseen.empty() &&
          std::all_of(parts.begin(), parts.end(), [](const Part &part) {
            return part.rows.all && part.pass->exact == Pass::Exact::All;
          });
@@ -370,25 +390,23 @@ std::vector<uint8_t> SequenceRows::inAllLayers() const {
 Status SequenceRows::checkWritten() const {
   if (whole() || activeRows.empty())
     return Status::success();
-  std::string computes = "the pass computes " + std::to_string(rows()) +
+  std::string computes = "the pass computes " + std::to_string(visibleRows()) +
                          " of " + std::to_string(n()) + " visible positions";
   if (!manifest.reuse.kv)
     return Error(computes + ", but the schedule keeps no keys and values of "
                             "the others; let it reuse kv");
   const std::vector<uint8_t> exact = inAllLayers();
-  size_t row = 0;
-  for (size_t place = 0; place < written.size(); ++place) {
-    bool active = row < activeRows.size() &&
-                  activeRows[row] == static_cast<int32_t>(place);
-    bool computed = active && exact[row];
-    row += active;
-    if (!computed && !written[place])
+  std::vector<uint8_t> there = written;
+  for (size_t row = 0; row < exact.size(); ++row)
+    if (exact[row] && isVisible(activeRows[row]))
+      there[activeRows[row]] = 1;
+  for (size_t place = 0; place < there.size(); ++place)
+    if (!there[place])
       return Error(computes + ", and position " +
                    std::to_string(visible[place]) +
                    " has not been computed at any step since it became "
                    "visible; let the schedule recompute all rows at the first "
                    "step and wherever the visible positions change");
-  }
   return Status::success();
 }
 
@@ -397,12 +415,16 @@ void SequenceRows::finishStep() {
     return;
   const std::vector<uint8_t> exact = inAllLayers();
   for (size_t row = 0; row < exact.size(); ++row)
-    if (exact[row])
+    if (exact[row] && isVisible(activeRows[row]))
       written[activeRows[row]] = 1;
 }
 
-int64_t SequenceRows::mostVisible(const SequenceShape &shape) const {
-  return manifest.visible < 0 || manifest.showsAll()
+int64_t SequenceRows::mostPlaces(const SequenceShape &shape) const {
+  // Visible or not, a position has one place.
+  const bool anyUnseen =
+      std::any_of(manifest.passes.begin(), manifest.passes.end(),
+                  [](const Pass &pass) { return pass.unseen; });
+  return manifest.visible < 0 || manifest.showsAll() || anyUnseen
              ? shape.length
              : positionSets.bound(manifest.visible, shape);
 }

@@ -8,7 +8,9 @@
 // A *place* is the index of a position among the visible ones; kernels, lists
 // and caches count places. Worked example: of a sequence of 8 {0,1,2,4,6} are
 // visible and a pass computes {1,4,5,6}: 5 is not visible, so the active places
-// are {1,3,4}, which stand at positions 1, 4 and 6.
+// are {1,3,4}, which stand at positions 1, 4 and 6. Computed though it is not
+// visible (Pass::unseen), 5 has the first place behind the visible ones: they
+// are {1,3,5,4}. No kernel reads what is kept at such a place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -103,9 +105,17 @@ public:
   const std::vector<int32_t> &movedFrom() const { return from; }
   const std::vector<int32_t> &movedTo() const { return to; }
 
-  /// The places of the active rows, ascending.
+  /// The places of the active rows, whose positions ascend.
   const std::vector<int32_t> &activePlaces() const { return activeRows; }
   int64_t rows() const { return static_cast<int64_t>(activeRows.size()); }
+
+  /// Whether the row at a place is a key.
+  bool isVisible(int32_t place) const { return place < n(); }
+  int32_t positionOf(int32_t place) const {
+    return isVisible(place) ? visible[place] : unseen[place - n()];
+  }
+  /// Active rows that are keys.
+  int64_t visibleRows() const { return rows() - std::ssize(unseen); }
 
   /// Whether the step computes every visible row exactly.
   bool whole() const;
@@ -130,12 +140,13 @@ public:
     return within < 0 || positionSets.holds(within, position);
   }
 
-  /// The most visible positions that a sequence can ever have.
-  int64_t mostVisible(const SequenceShape &shape) const;
+  /// The most places that a sequence can ever have.
+  int64_t mostPlaces(const SequenceShape &shape) const;
 
 private:
   Status see();
   void move();
+  std::vector<int32_t> withUnseen(std::span<const int32_t> of);
   Status pickPlaces(const bundle::Pass &pass, std::vector<int32_t> &places);
   Status pickRows();
   Status leaveOutPredicting(const Part &part, std::span<const int32_t> set,
@@ -162,6 +173,8 @@ private:
   Picked lastRows;
   int64_t within = -1; ///< the step's commit rule's
   std::vector<int32_t> visible;
+  std::vector<int32_t> unseen; ///< positions of the active rows that are not
+                               ///< visible, ascending
   std::vector<int32_t> activeRows;
   std::vector<int32_t> committed;
   Inside keysInside;

@@ -17,8 +17,9 @@ using namespace heddle::explain;
 
 std::string heddle::explain::passText(const Manifest &manifest,
                                       const Pass &pass) {
-  std::string rows =
-      toString(manifest, pass.rows) + (pass.alone ? " alone" : "");
+  std::string rows = toString(manifest, pass.rows) +
+                     (pass.alone ? " alone" : "") +
+                     (pass.unseen ? " unseen" : "");
   if (!pass.layers.empty())
     rows += " in " + toString(pass.layers);
   switch (pass.exact) {

@@ -291,7 +291,7 @@ explain::simulate(const bundle::Manifest &manifest,
     active.clear();
     isActive.assign(static_cast<size_t>(request.length), 0);
     for (int32_t place : rows.activePlaces())
-      active.push_back(rows.positions()[static_cast<size_t>(place)]);
+      active.push_back(rows.positionOf(place));
     layers.set(rows, active, request.layers);
     for (int32_t position : layers.last())
       isActive[static_cast<size_t>(position)] = 1;

@@ -25,6 +25,13 @@ Json rowsJson(const Rows &rows, int64_t length) {
 
 int64_t size(const Rows &rows) { return static_cast<int64_t>(rows.size()); }
 
+/// How many of the rows are keys; both ascend.
+int64_t sizeVisible(const Rows &rows, const Rows &visible) {
+  return std::ranges::count_if(rows, [&](int32_t row) {
+    return std::ranges::binary_search(visible, row);
+  });
+}
+
 /// The lists of a selection for one head: keys as positions in the sequence,
 /// blocks by number; those of the response apart if spans are isolated.
 void addLists(Json &entry, const bundle::Selection &selection,
@@ -99,7 +106,8 @@ void TraceLog::step(const rt::StepRecord &record) {
       ffnRows += size(layer.ffnRows);
       written += kvBytes * (size(layer.keyRows) + size(layer.valueRows));
       read += kvBytes * (2 * (size(trace.visible) - layer.unreadKeys) -
-                         size(layer.keyRows) - size(layer.valueRows));
+                         sizeVisible(layer.keyRows, trace.visible) -
+                         sizeVisible(layer.valueRows, trace.visible));
     }
     Json refreshed = Json::array();
     for (const rt::SequenceTrace::Refreshed &each : trace.refreshed) {

@@ -289,7 +289,9 @@ class WindowDiffusionLlada(Cached):
     positions and commits the surest of all masks. Then the phase's keys are fixed: what
     is decoded and the first `external` masks. A normal step computes the first
     `internal` masks and what the phase's normal steps have committed; the first
-    normal step, what the refresh has committed."""
+    normal step, what the refresh has committed. The first masks may by then stand
+    behind those `external` ones: such rows attend to the phase's keys, and their own
+    K and V are nobody's."""
 
     def __init__(self, external, internal, phase):
         self.external, self.internal, self.phase = external, internal, phase

@@ -91,6 +91,17 @@ class TextTest(unittest.TestCase):
         self.assertEqual(str(heddle.parse(str(made))), str(made))
         self.assertEqual(rest, undecoded(first=6) - undecoded(first=5))
 
+    def test_rows_that_are_not_visible(self):
+        made = schedule("mine", visible((decoded | undecoded(first=8)).fixed(every(4))) + reuse("kv") +
+                        recompute(all_positions, on=every(4)) +
+                        recompute(undecoded(first=4), alone=True, unseen=True, on=every(2)) +
+                        recompute(undecoded(first=6), unseen=True) + attend())
+        for line in (" alone unseen on %", " unseen\n"):
+            self.assertIn(line, str(made))
+        self.assertEqual(str(heddle.parse(str(made))), str(made))
+        with self.assertRaisesRegex(TypeError, "unseen: expected True or False"):
+            recompute(block, unseen=1)
+
     def test_rows_and_what_is_kept_of_some_layers(self):
         made = schedule("mine", reuse("kv", layers=(0, 3)) + reuse("kv", "output", "ffn", layers=[4, (-2, -1)]) +
                         reuse("kv") + recompute(all_positions, on=first(1).in_block()) +

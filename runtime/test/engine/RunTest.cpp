@@ -394,6 +394,17 @@ TEST_F(RunTest, HostDrivenWindowOfVisiblePositions) {
   manifest.reuse.kv = true;
   manifest.commit.within = 4;
   compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 16, 12));
+  // Rows that are no keys: of two visible masks the first four.
+  manifest.positions[1].count = 2;
+  manifest.passes[1].unseen = true;
+  const Trace unseen =
+      onHost(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 16, 12));
+  EXPECT_EQ(unseen.steps[1].counters.activeRows, 3 * 4);
+  compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 16, 12));
+  // More rows than keys.
+  manifest.positions[0] = positions(bundle::Positions::Kind::Prompt);
+  manifest.positions[4].count = 14;
+  compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 16, 12));
 }
 
 /// A union of sets that stand before.

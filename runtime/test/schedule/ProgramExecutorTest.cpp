@@ -152,6 +152,90 @@ TEST(ProgramExecutor, KeptRowsFollowTheirPositions) {
                    Pass::Exact::Salient);
 }
 
+/// Decoded positions and the first two others, as every fifth step has them;
+/// the first three others now, and what became a token in the last step, of
+/// which some come to stand behind these.
+static bundle::Manifest unseenManifest(Reuse reuse) {
+  bundle::Manifest manifest = denseManifest();
+  manifest.reuse = reuse;
+  manifest.positions = {
+      set(Positions::Kind::Decoded),      set(Positions::Kind::Undecoded, 2),
+      set(Positions::Kind::Union),        set(Positions::Kind::Fixed),
+      set(Positions::Kind::Undecoded, 3), set(Positions::Kind::Committed, 1),
+      set(Positions::Kind::Union)};
+  manifest.positions[2].of = {0, 1};
+  manifest.positions[3].of = {2};
+  manifest.positions[3].cadence = every(5);
+  manifest.positions[6].of = {4, 5};
+  manifest.visible = 3;
+  manifest.passes = {passOn(every(5)), Pass()};
+  manifest.passes[1].rows = 6;
+  manifest.passes[1].unseen = true;
+  return manifest;
+}
+
+TEST(ProgramExecutor, RowsThatAreNotVisibleAttendAndAreNoKeys) {
+  for (bool shifted : {false, true})
+    for (Reuse reuse :
+         {Reuse{.kv = true}, Reuse{true, Reuse::Attention::Context, true},
+          Reuse{true, Reuse::Attention::Output, true}}) {
+      ToyModel model(3, 4, 2, 4);
+      model.config.shiftedLogits = shifted;
+      ToyTruth::Set visible;
+      int64_t masks = 0, tokens = 0, asMany = 0;
+      expectTruth(unseenManifest(reuse), model, {24, 2}, 20,
+                  [&](int64_t step, const Decoding &decoding) {
+                    ToyTruth::Step what;
+                    if (step % 5 == 1) {
+                      what.active = visible = decodedAndFirst(decoding, 2);
+                    } else {
+                      what.active = firstMasked(decoding, 3);
+                      what.active.merge(decoding.committedAt(step - 1));
+                      for (int32_t i : ToyTruth::Set(what.active))
+                        if (shifted && i > 0)
+                          what.active.insert(i - 1);
+                      for (int32_t i : what.active)
+                        if (!visible.count(i))
+                          ++(decoding.states.masked[0][i] ? masks : tokens);
+                      // Not all visible rows, though as many.
+                      asMany += what.active.size() >= visible.size();
+                    }
+                    what.visible = visible;
+                    return what;
+                  });
+      EXPECT_GT(masks, 10);
+      EXPECT_GT(tokens, 5);
+      EXPECT_GT(asMany, 0);
+    }
+}
+
+TEST(ProgramExecutor, CountsRowsThatAreNotVisible) {
+  bundle::Manifest manifest = unseenManifest({.kv = true});
+  manifest.positions[6].of = {4};
+  ToyModel model(2, 4, 2, 3);
+  auto executor = compiled(manifest, model.config);
+  ASSERT_TRUE(executor && executor->beginRun({{10, 4}}, 3, 3));
+  executor->setTracing(true);
+  Decoding decoding({10, 4}, 1);
+  constexpr int64_t layers = 2, heads = 4, kv = 2 * 8 * 4;
+  for (int64_t step : {1, 2}) {
+    // 4 and 5 are visible; 6 is computed, too, in the second step.
+    const int64_t rows = step == 1 ? 6 : 3, seen = step == 1 ? 6 : 2;
+    auto batch = executor->beginStep(decoding.states.all(step, 3));
+    ASSERT_TRUE(batch);
+    ASSERT_TRUE(
+        model.forward(*executor, **batch, tokensOf(**batch, decoding.tokens)));
+    EXPECT_EQ((*batch)->rows(), rows);
+    const StepCounters counted = executor->counters();
+    EXPECT_EQ(counted.pairs, layers * heads * rows * 6);
+    EXPECT_EQ(counted.keyRows, layers * rows);
+    EXPECT_EQ(counted.cacheBytesWritten, layers * 2 * seen * kv);
+    EXPECT_EQ(counted.cacheBytesRead, layers * 2 * (6 - seen) * kv);
+    for (const LayerTrace &layer : executor->trace())
+      EXPECT_EQ(layer.unreadKeys, 0);
+  }
+}
+
 TEST(ProgramExecutor, AStepWithNothingLeftToShowComputesNothing) {
   bundle::Manifest manifest = denseManifest();
   manifest.positions = {set(Positions::Kind::Undecoded),
@@ -495,6 +579,7 @@ TEST(ProgramExecutor, SequencesKnowNothingOfEachOther) {
   manifest.rules[0].phases.insert(manifest.rules[0].phases.begin(), window);
   executeTogether(manifest);
   executeTogether(partsManifest(hullOfMasked(4)));
+  executeTogether(unseenManifest({true, Reuse::Attention::Context, true}));
   executeTogether(partsManifest({set(Positions::Kind::Prompt)}));
 }
 

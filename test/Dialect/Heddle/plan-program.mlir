@@ -203,7 +203,7 @@ heddle.schedule @ending {
 // CHECK: %[[ROWS:.*]] = heddle.hull %[[ACTIVE]]
 // CHECK: heddle.visible all on %[[PHASE]] then %[[WINDOW]]
 // CHECK-NEXT: heddle.recompute all on %[[PHASE]]
-// CHECK-NEXT: heddle.recompute %[[ROWS]] alone
+// CHECK-NEXT: heddle.recompute %[[ROWS]] alone unseen
 // CHECK-NEXT: heddle.reuse kv
 // CHECK-NEXT: heddle.commit best(1) within(%[[FIRST]]) on %[[PHASE]]
 // CHECK-NEXT: heddle.commit timesteps within(%[[ACTIVE]]) on %[[START]] and %[[THIRD]]
@@ -222,7 +222,7 @@ heddle.schedule @released {
   visible all on %phase then %window
   reuse kv
   recompute all on %phase
-  recompute %rows alone
+  recompute %rows alone unseen
   commit best(1) within(%first) on %phase
   commit timesteps within(%active) on %start and %third
   commit factor(1, last_alone) passes(at_least = 2) stop(eos, narrowing)

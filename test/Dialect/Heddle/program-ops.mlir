@@ -67,6 +67,23 @@ heddle.schedule @forms {
   attend dense
 }
 
+// CHECK-LABEL: heddle.schedule @unseen
+heddle.schedule @unseen {
+  %phase = cadence every(4)
+  %next = positions undecoded(first = 8)
+  %few = positions undecoded(first = 4)
+  %window = fix %next on %phase
+  visible %window
+  reuse kv
+  recompute all on %phase
+  // CHECK: recompute %{{[a-z0-9_]+}} alone unseen on %{{[a-z0-9_]+$}}
+  recompute %next alone unseen on %phase
+  // CHECK: recompute %{{[a-z0-9_]+}} unseen{{$}}
+  recompute %few
+    unseen
+  attend dense
+}
+
 // CHECK-LABEL: heddle.schedule @parts
 heddle.schedule @parts {
   %start = cadence first(1) in block

@@ -152,3 +152,41 @@ heddle.plan @N11_parts {
     }
   }
 }
+
+// -----
+
+// R19 of a plan.
+heddle.plan @N11_unseen {
+  %u = heddle.positions undecoded(first = 16)
+  %c = heddle.cadence every(4)
+  heddle.recompute all on %c
+  // expected-error@+1 {{computes rows that are not visible (`unseen`), and every position is}}
+  heddle.recompute %u unseen
+  heddle.reuse kv
+  heddle.kernel @k attention dense
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @k
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N11_unseen_in_windows {
+  %u = heddle.positions undecoded(first = 16)
+  %c = heddle.cadence every(4)
+  %w = heddle.fix %u on %c
+  heddle.visible %w
+  heddle.recompute all on %c
+  // expected-note@+1 {{the recompute is here}}
+  heddle.recompute %u unseen
+  heddle.reuse kv
+  // expected-error@+1 {{must be dense where rows that are not visible are computed}}
+  heddle.kernel @k attention [window(64)]
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @k
+    }
+  }
+}

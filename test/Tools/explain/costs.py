@@ -74,6 +74,11 @@ TEXTS = {
     "refreshed-rows": ("%start = cadence first(1) in block  %block = positions block  %new = positions committed(last = 1)  "
                        "reuse kv, attention(outside = %block, on = %start, refresh = %new)  recompute all on %start  "
                        "recompute %block  attend dense", "exact", "exact"),
+    "unseen": ("%phase = cadence every(8)  %after = cadence every(8, from = 2)  %known = positions decoded  "
+               "%next = positions undecoded(first = 3)  %active = positions undecoded(first = 5)  %all = union %known, %next  "
+               "%window = fix %all on %after  visible all on %phase then %window  reuse kv  recompute all on %phase  "
+               "recompute %active unseen  commit quota on %phase  commit quota within(%active)  attend dense",
+               "exact", "exact"),
     "layers": ("%start = cadence first(1) in block  %block = positions block  %masked = positions undecoded  "
                "%new = positions committed(last = 1)  %both = union %masked, %new  %live = intersect %block, %both  "
                "%w = window(40)  reuse kv, output, ffn in layers(3)  reuse kv  recompute all on %start  "

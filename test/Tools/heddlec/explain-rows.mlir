@@ -114,7 +114,7 @@ heddle.schedule @ordered {
 // RELEASED-NEXT: visible on every(8): all
 // RELEASED-NEXT: visible: %window, 39 to 96
 // RELEASED-NEXT: 2 steps: computes all, 96 of 96 rows
-// RELEASED: 14 steps: computes %rows alone, 0 to 7 of 96 rows
+// RELEASED: 14 steps: computes %rows alone unseen, 6 to 21 of 96 rows
 // RELEASED: on every(8): commits best(1) within %active
 // RELEASED-NEXT: commits factor(1/1, last_alone), looks for EOS
 // RELEASED-NEXT: how many steps a block takes, the run decides
@@ -132,7 +132,7 @@ heddle.schedule @released {
   visible all on %phase then %window
   reuse kv
   recompute all on %phase
-  recompute %rows alone
+  recompute %rows alone unseen
   commit best(1) within(%active) on %phase
   commit factor(1, last_alone) passes(at_least = 2) stop(eos, narrowing)
   attend dense

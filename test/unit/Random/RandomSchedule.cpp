@@ -469,9 +469,12 @@ private:
         (ends ? " stop(eos, narrowing)" : ""));
   }
 
-  /// The same by steps that see all positions, which leaves no selections.
+  /// The same by steps that see all positions, which leaves no selections; with
+  /// rows that are no keys it leaves all pairs.
   void releasedWindow() {
     selects = false;
+    const bool unseen = below(2);
+    dense = plainLogits = unseen;
     std::string period = number(3, 6);
     std::string start = cadence("every(" + period + ")");
     std::string after = cadence("every(" + period + ", from = 2)");
@@ -481,12 +484,14 @@ private:
         value("p", "positions committed(since = " + after + ")");
     std::string seen =
         value("p", "union " + value("p", "positions decoded") + ", " +
-                       value("p", "positions undecoded(first = 20)"));
+                       value("p", "positions undecoded(first = " +
+                                      (unseen ? number(1, 4) : "20") + ")"));
     add("visible all on " + start + " then " +
         value("p", "fix " + seen + " on " + after));
     add("reuse kv");
     add("recompute all on " + start);
-    add("recompute " + value("p", "union " + active + ", " + recent));
+    add("recompute " + value("p", "union " + active + ", " + recent) +
+        (unseen ? " unseen" : ""));
     add("commit quota on " + start);
     add("commit " + oneOf({"quota", "best(1)"}) + " within(" + active + ")");
   }

@@ -601,10 +601,10 @@ ParseResult mlir::heddle::parseNoAttributes(OpAsmParser &parser,
                                  "as window(64)");
   // MLIR would take what follows for another op, and say that there is none.
   static constexpr StringRef clauses[] = {
-      "after",  "alone", "and",    "at_once",     "by",
-      "eos",    "from",  "in",     "isolating",   "of",
-      "on",     "or",    "passes", "per_kv_head", "scaled_by",
-      "scores", "stop",  "then",   "until",       "within"};
+      "after",  "alone",       "and",       "at_once", "by",   "eos",
+      "from",   "in",          "isolating", "of",      "on",   "or",
+      "passes", "per_kv_head", "scaled_by", "scores",  "stop", "then",
+      "unseen", "until",       "within"};
   StringRef word;
   if (succeeded(parser.parseOptionalKeyword(&word, clauses)))
     return parser.emitError(loc) << "takes no '" << word

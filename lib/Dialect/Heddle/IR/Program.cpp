@@ -221,6 +221,7 @@ LogicalResult Reader::addPass(RecomputeOp op) {
   pass.among = *among;
   pass.exact = op.getExact();
   pass.alone = op.getAlone();
+  pass.unseen = op.getUnseen();
   if (RatioAttr ratio = op.getRatioAttr())
     (pass.comparesContexts() ? pass.below : pass.keep) = ratio.getValue();
   // A cosine is never more than 1: every row is salient.

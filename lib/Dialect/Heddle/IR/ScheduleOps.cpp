@@ -397,23 +397,35 @@ static LogicalResult verifyScored(ScheduleOp schedule, AttendOp attend,
   return success();
 }
 
-/// U8: what can be kept of attention outside of a set.
-static LogicalResult verifyOutside(ScheduleOp schedule) {
-  for (auto reuse : schedule.getOps<ReuseOp>()) {
-    if (reuse.getAttention() != ReusedAttention::Outside)
-      continue;
-    for (auto attend : schedule.getOps<AttendOp>()) {
-      const SmallVector<AttendOp::Stage, 2> stages = attend.getStages();
-      const SmallVector<PairSet> sets = pairsOfStages(attend);
-      const bool dense = llvm::all_of(llvm::seq(stages.size()), [&](size_t i) {
-        return !stages[i].pairs || sets[i].dense;
-      });
-      if (auto problem =
-              bundle::checkOutside(dense, scoresOf(attend.getScores())))
-        return attend.emitOpError(*problem).attachNote(reuse.getLoc())
-               << "the reuse is here";
-    }
+/// `check` takes whether an attend is dense, and its scores; `why` is there.
+static LogicalResult verifyDense(
+    ScheduleOp schedule, Operation *why,
+    function_ref<std::optional<std::string>(bool, const bundle::Scores &)>
+        check) {
+  for (auto attend : schedule.getOps<AttendOp>()) {
+    const SmallVector<AttendOp::Stage, 2> stages = attend.getStages();
+    const SmallVector<PairSet> sets = pairsOfStages(attend);
+    const bool dense = llvm::all_of(llvm::seq(stages.size()), [&](size_t i) {
+      return !stages[i].pairs || sets[i].dense;
+    });
+    if (auto problem = check(dense, scoresOf(attend.getScores())))
+      return attend.emitOpError(*problem).attachNote(why->getLoc())
+             << "the " << why->getName().stripDialect() << " is here";
   }
+  return success();
+}
+
+/// U8, R20: attention that is kept outside of a set, or is of rows that are not
+/// visible.
+static LogicalResult verifyAllDense(ScheduleOp schedule) {
+  for (auto reuse : schedule.getOps<ReuseOp>())
+    if (reuse.getAttention() == ReusedAttention::Outside &&
+        failed(verifyDense(schedule, reuse, bundle::checkOutside)))
+      return failure();
+  for (auto recompute : schedule.getOps<RecomputeOp>())
+    if (recompute.getUnseen() &&
+        failed(verifyDense(schedule, recompute, bundle::checkUnseen)))
+      return failure();
   return success();
 }
 
@@ -448,7 +460,7 @@ LogicalResult ScheduleOp::verifyRegions() {
   good = good && succeeded(verifyShared(parts));
   // K5: one.
   good &= succeeded(verifyOnlyOne<VisibleOp>(*this));
-  good &= succeeded(verifyReuses(*this)) && succeeded(verifyOutside(*this));
+  good &= succeeded(verifyReuses(*this)) && succeeded(verifyAllDense(*this));
   good &= succeeded(verifyCommits(*this));
   if (!good)
     return failure();

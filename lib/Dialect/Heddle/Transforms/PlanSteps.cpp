@@ -337,7 +337,8 @@ void Planner::planProgram() {
       if (auto select = dyn_cast<SelectOp>(op))
         RecomputeOp::create(builder, select.getLoc(), Value(), Value(),
                             select.getCadence(), Exact::All, RatioAttr(),
-                            /*alone=*/false, /*layers=*/ArrayAttr());
+                            /*alone=*/false, /*unseen=*/false,
+                            /*layers=*/ArrayAttr());
       else
         take(op);
     for (Operation *reuse : program->reuses) {

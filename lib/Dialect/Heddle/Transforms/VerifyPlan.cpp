@@ -44,6 +44,7 @@ private:
   LogicalResult checkRule(RuleOp rule, int64_t firstLayer);
   LogicalResult checkRefreshes(PhaseOp phase);
   LogicalResult checkParts(PhaseOp phase);
+  LogicalResult checkUnseen(PhaseOp phase);
   LogicalResult checkRead(ArrayRef<PhaseOp> phases, size_t reader,
                           FlatSymbolRefAttr name);
   LogicalResult checkReadOfOthers(ArrayRef<PhaseOp> phases, size_t reader,
@@ -61,6 +62,7 @@ private:
   PlanOp plan;
   SymbolTable symbols;
   ReuseOp outside; ///< that keeps attention outside of a set, if there is one
+  RecomputeOp unseen; ///< of rows that are not visible, if there is one
   std::vector<int64_t> firsts; ///< layers of the rules, in order
   llvm::DenseMap<StringAttr, Refreshing> refreshing;
 };
@@ -175,6 +177,19 @@ LogicalResult Checker::checkParts(PhaseOp phase) {
     return success();
   return attention.emitOpError(*problem).attachNote(outside.getLoc())
          << "the reuse is here";
+}
+
+// R20: rows that are not visible have no place among those that kernels count.
+LogicalResult Checker::checkUnseen(PhaseOp phase) {
+  if (!unseen)
+    return success();
+  KernelOp attention = kernel(phase.getAttention().getKernelAttr());
+  auto problem =
+      bundle::checkUnseen(attention.isDense(), scoresOf(attention.getScores()));
+  if (!problem)
+    return success();
+  return attention.emitOpError(*problem).attachNote(unseen.getLoc())
+         << "the recompute is here";
 }
 
 static bool refreshes(PhaseOp phase, FlatSymbolRefAttr selection) {
@@ -358,7 +373,8 @@ LogicalResult Checker::checkRule(RuleOp rule, int64_t firstLayer) {
     if (phase.getWhen() == WhenKind::Otherwise && phase != phases.back())
       return phase.emitOpError("takes every step, so that the phases after it "
                                "never run");
-    if (failed(checkRefreshes(phase)) || failed(checkParts(phase)))
+    if (failed(checkRefreshes(phase)) || failed(checkParts(phase)) ||
+        failed(checkUnseen(phase)))
       return failure();
     for (Attribute term :
          kernel(phase.getAttention().getKernelAttr()).getTerms())
@@ -379,6 +395,9 @@ LogicalResult Checker::check() {
   for (auto reuse : plan.getOps<ReuseOp>())
     if (reuse.getAttention() == ReusedAttention::Outside)
       outside = reuse;
+  for (auto recompute : plan.getOps<RecomputeOp>())
+    if (recompute.getUnseen())
+      unseen = recompute;
   if (failed(checkDistinct()))
     return failure();
   for (auto [rule, first] : llvm::zip_equal(plan.getOps<RuleOp>(), firsts))

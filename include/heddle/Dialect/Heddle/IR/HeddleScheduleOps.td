@@ -537,6 +537,7 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
     recompute salient_ffn(below = 0.99) in %rows
     recompute least_similar(keep = 0.25, among = %response) in all
     recompute %block alone
+    recompute %active unseen
     ```
 
     | form | rows |
@@ -550,12 +551,19 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
     | clause | meaning |
     |---|---|
     | `alone` | without the row before each position, by which a model that predicts position i in row i - 1 predicts it |
+    | `unseen` | with those of the rows that are not visible: they attend to the visible keys, and no row attends to theirs, not even they themselves |
     | `on %a and %b` | at the steps that all of these cadences have |
     | `in layers(0 to 3, 28, -1)` | last: in these layers only, which count from 0 or, negative, from the end |
 
     With a model that predicts position i in row i - 1, the row before each of
     the positions is computed as well; not with `alone`: then a position of which
     that row is not computed is predicted by its own row.
+
+    Rows that are not visible are left out; with `unseen` they are not. Attention
+    then is dense and by no positions: a row that is not visible has no place
+    among those that lists and sets of pairs count.
+    Source: Window-Diffusion's released code for LLaDA, whose internal window
+    goes on behind the external one.
 
     `salient`: of the rows, a layer computes those whose attention context, all
     heads together, had a cosine below the bound against the cached one in the
@@ -586,10 +594,11 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
                        Variadic<Heddle_CadenceType>:$on,
                        DefaultValuedAttr<Heddle_ExactAttr, "Exact::All">:$exact,
                        OptionalAttr<Heddle_RatioAttr>:$ratio, UnitAttr:$alone,
+                       UnitAttr:$unseen,
                        OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers);
   let assemblyFormat = [{
     custom<Recomputed>($rows, $among, $exact, $ratio, $alone)
-    `` custom<OnCadences>($on) (`in` custom<LayerRanges>($layers)^)?
+    (`unseen` $unseen^)? `` custom<OnCadences>($on) (`in` custom<LayerRanges>($layers)^)?
     `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;

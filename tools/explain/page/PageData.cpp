@@ -208,6 +208,7 @@ ordered_json simulationOf(const Explanation &explanation,
   json["visible"] = toJson(picture->visible);
   json["recomputed"] = toJson(picture->recomputed);
   json["partly"] = toJson(picture->partly);
+  json["cached"] = toJson(picture->cached);
   json["masked"] = toJson(picture->masked);
   json["committed"] = toJson(picture->committed);
   json["logit_rows"] = toJson(picture->logitRows);

@@ -65,6 +65,9 @@ void SequencePicture::add(const SimulatedStep &step) {
   visible.add(std::ssize(step.visible));
   recomputed.add(std::ssize(step.active) - std::ssize(step.among));
   partly.add(std::ssize(step.among));
+  cached.add(std::ranges::count_if(step.visible, [&](int32_t position) {
+    return !std::ranges::binary_search(step.active, position);
+  }));
   masked.add(std::count_if(step.masked.begin(), step.masked.end(),
                            [](uint8_t mask) { return mask != 0; }));
   committed.add(std::ssize(step.commits));

@@ -62,7 +62,8 @@ public:
   /// and the last of its positions became tokens; 0 for a prompt, `steps` + 1
   /// for never.
   std::vector<std::array<int64_t, 5>> decoded;
-  Series visible, recomputed, partly, masked, committed, logitRows;
+  /// `cached`: keys of rows that the step does not take through the layers.
+  Series visible, recomputed, partly, cached, masked, committed, logitRows;
 
 private:
   std::string rolesOf(const SimulatedStep &step) const;

@@ -87,6 +87,57 @@ TEST(Simulation, OneSeedOneRun) {
   EXPECT_NE(commits(1), commits(2));
 }
 
+TEST(Simulation, RowsThatAreNotVisibleAreNoKeys) {
+  // What is decoded and two masks, as every fourth step has them; three masks.
+  using Kind = Positions::Kind;
+  Cadence phase;
+  phase.kind = Cadence::Kind::Every;
+  phase.period = 4;
+  Manifest manifest;
+  manifest.positions.resize(5);
+  std::vector<Positions> &sets = manifest.positions;
+  sets[0].kind = Kind::Decoded;
+  sets[1].kind = sets[4].kind = Kind::Undecoded;
+  sets[1].count = 2;
+  sets[2].kind = Kind::Union;
+  sets[2].of = {0, 1};
+  sets[3].kind = Kind::Fixed;
+  sets[3].of = {2};
+  sets[3].cadence = phase;
+  sets[4].count = 3;
+  manifest.visible = 3;
+  manifest.reuse.kv = true;
+  manifest.commit.within = 4;
+  Pass all, some;
+  all.when.push_back({When::Kind::On, phase});
+  some.rows = 4;
+  some.unseen = true;
+  manifest.passes = {all, some};
+  const SimulationRequest request = {.steps = 16, .length = 24, .prompt = 8};
+  SequencePicture picture(request, 24);
+  int64_t behind = 0;
+  Series cached; // what is decoded: masks that are visible are computed
+  ASSERT_TRUE(simulate(manifest, request, [&](const SimulatedStep &step) {
+    picture.add(step);
+    cached.add(step.place.step % 4 == 1
+                   ? 0
+                   : std::ranges::count_if(step.visible, [&](int32_t position) {
+                       return !step.masked[static_cast<size_t>(position)];
+                     }));
+    EXPECT_TRUE(std::ranges::is_sorted(step.active));
+    EXPECT_EQ(step.keys, std::ssize(step.visible));
+    if (step.place.step % 4 == 1)
+      EXPECT_TRUE(std::ranges::equal(step.active, step.visible));
+    else
+      EXPECT_EQ(std::ssize(step.active),
+                std::min<int64_t>(3, 17 - step.place.step));
+    for (int32_t position : step.commits)
+      behind += !std::ranges::binary_search(step.visible, position);
+  }));
+  EXPECT_GT(behind, 2);
+  EXPECT_EQ(picture.cached.runs, cached.runs);
+}
+
 TEST(Simulation, ThresholdsMayEndEarlyButEnd) {
   Manifest manifest = ofBlocks();
   manifest.commit.kind = CommitRule::Kind::Above;

@@ -65,7 +65,7 @@ const simulation = data.simulation.error ? null : (() => {
     return row;
   });
   const series = {};
-  for (const name of ['visible', 'recomputed', 'partly', 'masked', 'committed', 'logit_rows'])
+  for (const name of ['visible', 'recomputed', 'partly', 'cached', 'masked', 'committed', 'logit_rows'])
     series[name] = overSteps(source[name], 0);
   return { ...source, steps: Math.min(source.steps, run.steps), allSteps: source.steps,
     rows, rowOfStep: overSteps(source.roles_of_steps, -1), series };

@@ -34,7 +34,7 @@ function facts() {
     rows.push(['Visible positions', `${count(value('visible'))} of ${count(run.length)}`],
       ['Rows recomputed', count(value('recomputed'))]);
     if (simulation.series.partly.some(n => n)) rows.push(['In part: in some layers, or as the run decides', count(value('partly'))]);
-    rows.push(['Read from the cache', count(value('visible') - value('recomputed') - value('partly'))],
+    rows.push(['Read from the cache', count(value('cached'))],
       ['Masked before the step', count(value('masked'))], ['Become tokens', count(value('committed'))],
       ['Rows through the LM head', count(value('logit_rows'))]);
   }

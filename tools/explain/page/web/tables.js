@@ -30,8 +30,7 @@ const tables = {
   },
   sequence() {
     if (!simulation) return [];
-    const { visible, recomputed, partly, masked, committed } = simulation.series;
-    const cached = visible.map((n, i) => n - recomputed[i] - partly[i]);
+    const { visible, recomputed, partly, cached, masked, committed } = simulation.series;
     const columns = [visible, recomputed, partly, cached, masked, committed];
     return [table('Positions by step', ['Steps', 'Visible', 'Recomputed', 'In part', 'From cache', 'Masked before', 'Become tokens'],
       equalRuns(columns, simulation.steps).map(steps => [span(steps), ...columns.map(values => count(values[steps[0] - 1]))]))];

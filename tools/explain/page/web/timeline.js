@@ -123,7 +123,7 @@ function makeTimeline() {
   if (simulation) {
     entries.push(['rows recomputed', 'solid', 'row-r']);
     if (simulation.series.partly.some(n => n)) entries.push(['recomputed in part: in some layers, or as the run decides', 'diagonal', 'row-p', 'row-a']);
-    if (simulation.series.visible.some((n, i) => n > simulation.series.recomputed[i] + simulation.series.partly[i]))
+    if (simulation.series.cached.some(n => n))
       entries.push(['read from the cache', 'rows', 'row-c', 'row-a']);
   }
   if (data.selections.length) entries.push(['lists refreshed', 'solid', 'accent']);

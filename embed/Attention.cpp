@@ -52,6 +52,14 @@ Result<std::unique_ptr<Attention>> Attention::make(const bundle::Bundle &bundle,
         "' refreshes on " + bundle::toString(drifts.front()) +
         ", by what is measured in its runs, which needs a model; "
         "attention alone takes schedules whose steps are known before");
+  for (const Selection &each : bundle.manifest().selections)
+    if (each.rows >= 0 || each.always >= 0)
+      return Error("the selection '" + printable(each.name) +
+                   "' of the schedule '" +
+                   printable(bundle.manifest().schedule) +
+                   "' goes by a set of positions, which needs a model; "
+                   "attention alone takes selections without `of` and "
+                   "`always`");
   std::unique_ptr<Attention> made(new Attention(bundle));
   Result<rt::StepProgram> fitted =
       rt::StepProgram::create(made->manifest, layers);

@@ -68,7 +68,7 @@
 namespace heddle::abi {
 
 /// Version of everything in this file. A bundle of another version is refused.
-inline constexpr uint32_t abiVersion = 7;
+inline constexpr uint32_t abiVersion = 8;
 
 /// Parameters of a CUDA attention or select kernel.
 inline constexpr int64_t cudaParameters = 3;
@@ -209,12 +209,25 @@ struct AttentionArgs {
 ///
 /// A kernel for shared lists scores by the mean over list.headsPerList query
 /// heads; its tasks are (list row, group) instead of (query head, group).
+///
+/// A kernel of one group for all rows takes the mean over the rows [rowBegin,
+/// rowEnd) alone, which are some; others have rows of all places.
+///
+/// Kernels that select keys choose from those outside of [alwaysBegin,
+/// alwaysEnd): those inside are listed whatever they score, and list.keep
+/// counts them. Where the kernel pools w scores (Kernel::pooled), a key's score
+/// is the largest of the (w - 1) / 2 keys before it, its own and those of as
+/// many behind it, of the keys that are chosen from, without gaps. Worked
+/// example: w = 3, keys {2, 3} always listed, score_j = {1, 5, 9, 9, 2, 3}: the
+/// keys chosen from are 0, 1, 4 and 5, which score 5, 5, 5 and 3.
+/// Source of both: Sparse-dLLM, released code.
 struct SelectArgs {
   const void *query; ///< [n x query_heads x head_dim]
   const void *key;   ///< [n x kv_heads x head_dim]
   const float *lse;  ///< [query_heads x n], as AttentionArgs::lse
-  float *scores;     ///< null, or [heads of list x groups x n]: the scores,
-                     ///< for observers and tests
+  float *scores;     ///< null, or [heads of list x groups x n]: the scores that
+                     ///< are chosen by, infinity for keys that are always
+                     ///< listed; for observers and tests
   int64_t n;
   int64_t queryStride;
   int64_t keyStride;
@@ -228,6 +241,8 @@ struct SelectArgs {
   /// [n] as AttentionArgs::position. Read by kernels whose logits depend on
   /// positions, by no others; CUDA kernels take null where key j stands at j.
   const int32_t *position;
+  int64_t rowBegin, rowEnd;       ///< places, see above
+  int64_t alwaysBegin, alwaysEnd; ///< places; alike where there are none
 };
 
 /// What scoring has in common with the attention whose log-sum-exp it reads:
@@ -244,6 +259,7 @@ inline SelectArgs selectArgsOf(const AttentionArgs &attention) {
   args.scale = attention.scale;
   args.heads = attention.heads;
   args.position = attention.position;
+  args.rowEnd = attention.n;
   return args;
 }
 

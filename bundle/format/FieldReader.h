@@ -75,7 +75,8 @@ public:
       value =
           static_cast<T>(rule.base + integer(json, path, rule.low, rule.high));
     } else if constexpr (std::is_same_v<R, Group>) {
-      value = integer(json, path, minGroup, maxGroup);
+      value = json == groupOfAll ? groupOfAll
+                                 : integer(json, path, minGroup, maxGroup);
       if (!failed() && !std::has_single_bit(static_cast<uint64_t>(value)))
         fail(path, std::to_string(value) + " is no power of two (P2)");
     } else if constexpr (isList<T>) {

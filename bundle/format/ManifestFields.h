@@ -119,7 +119,17 @@ template <typename V> void fields(V &v, In<V, Selection> &x) {
   v("isolation", x.isolation);
   v("scale", x.scale);
   v("per_kv_head", x.perKvHead);
+  if (v.has("per_layer", x.perLayer))
+    v("per_layer", x.perLayer);
   v("scorer", x.scorer);
+  if (v.has("pooled", x.pooled > 0))
+    v("pooled", x.pooled, Range{minPooled, maxPooled});
+  // Sets come later: checkManifest() looks whether they are there.
+  constexpr Range set = {0, maxPositions - 1};
+  if (v.has("rows", x.rows >= 0))
+    v("rows", x.rows, set);
+  if (v.has("always", x.always >= 0))
+    v("always", x.always, set);
   v("cadence", x.cadence);
 }
 
@@ -159,6 +169,10 @@ template <typename V> void fields(V &v, In<V, Kernel> &x) {
     v("group", x.group, Group{});
     v("blocks", x.blocks);
     v("per_kv_head", x.perKvHead);
+    if (v.has("per_layer", x.perLayer))
+      v("per_layer", x.perLayer);
+    if (v.has("pooled", x.pooled > 0))
+      v("pooled", x.pooled, Range{minPooled, maxPooled});
   } else {
     v("writes_lse", x.writesLse);
     v("terms", x.terms);

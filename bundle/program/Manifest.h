@@ -36,6 +36,12 @@ namespace heddle::bundle {
 /// Rows that share an index list: a power of two in this range (P2).
 inline constexpr int64_t minGroup = 16;
 inline constexpr int64_t maxGroup = 1024;
+/// The group that has all rows of any sequence.
+inline constexpr int64_t groupOfAll = int64_t(1) << 30;
+
+/// Keys over whose scores a selection takes the largest: an odd number (P15).
+inline constexpr int64_t minPooled = 3;
+inline constexpr int64_t maxPooled = 127;
 
 /// The largest block of keys (P6).
 inline constexpr int64_t maxBlock = 128;
@@ -154,10 +160,30 @@ struct Selection {
   /// One list for all query heads that share a key/value head, by the mean of
   /// their scores; else each query head has its own.
   bool perKvHead = false;
-  int64_t count = 0; ///< if not 0: so many keys or blocks, whatever `keep`
+  /// One list for all query heads of a layer, likewise.
+  bool perLayer = false;
+  int64_t count = 0;  ///< if not 0: so many keys or blocks, whatever `keep`
+  int64_t pooled = 0; ///< Columns: if not 0, a key's score is the largest of so
+                      ///< many neighbours', an odd number, itself among them
+  /// Columns: indices of `positions`, or -1. The rows whose probability scores
+  /// the keys, if not all of a group; and the keys that are listed whatever
+  /// they score, beside those that `keep` counts.
+  int64_t rows = -1, always = -1;
   bool operator==(const Selection &) const = default;
 
-  /// How many of n keys or blocks it keeps.
+  /// Query heads that share a list.
+  int64_t headsPerList(int64_t queryHeads, int64_t kvHeads) const {
+    return perLayer                   ? queryHeads
+           : perKvHead && kvHeads > 0 ? queryHeads / kvHeads
+                                      : 1;
+  }
+
+  /// How many of n keys its lists have where `fixed` of them are in any.
+  int64_t listed(int64_t n, int64_t fixed) const {
+    return fixed + (n > fixed ? kept(n - fixed) : 0);
+  }
+
+  /// How many of n keys or blocks that it chooses from it keeps.
   int64_t kept(int64_t n) const {
     return count > 0 ? std::min(count, std::max<int64_t>(0, n))
                      : keepCount(keep, rule, n);
@@ -287,6 +313,8 @@ struct Kernel {
   int64_t group = 0;       ///< Select
   bool blocks = false;     ///< Select: blocks of keys instead of single ones
   bool perKvHead = false;  ///< Select: Selection::perKvHead
+  bool perLayer = false;   ///< Select: Selection::perLayer
+  int64_t pooled = 0;      ///< Select: Selection::pooled
   Scores scores;           ///< what becomes of logits; none: nothing
   std::vector<KernelVariant> variants;
 

@@ -107,6 +107,16 @@ void checkSelections(Problem &in, const Manifest &manifest) {
       in.fail(at("selections", i) + ".name",
               "a second selection is called \"" +
                   printable(manifest.selections[i].name) + "\"");
+  for (size_t i = 0; i < manifest.selections.size(); ++i)
+    for (auto [set, name] :
+         {std::pair(manifest.selections[i].rows, ".rows"),
+          std::pair(manifest.selections[i].always, ".always")})
+      if (set >= std::ssize(manifest.positions))
+        in.fail(at("selections", i) + name,
+                "index " + std::to_string(set) +
+                    " is out of range: the manifest has " +
+                    std::to_string(manifest.positions.size()) +
+                    " position sets");
 }
 
 /// A task reads one list of each selection, so its rows lie within a group.
@@ -497,9 +507,14 @@ void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
                                     (select.blocks ? "blocks" : "columns") +
                                     ", the selection is of " +
                                     detail::nameOf(selection.kind));
-    else if (select.perKvHead != selection.perKvHead)
+    else if (select.perKvHead != selection.perKvHead ||
+             select.perLayer != selection.perLayer)
       in.fail(here + ".kernel",
               "kernel and selection do not agree whether heads share lists");
+    else if (select.pooled != selection.pooled)
+      in.fail(here + ".kernel",
+              "the kernel pools " + std::to_string(select.pooled) +
+                  " scores, the selection " + std::to_string(selection.pooled));
     if (!refreshed.insert(refresh.selection).second)
       in.fail(here + ".selection", "refreshed twice in one phase");
     // Its sets would be those of other keys.

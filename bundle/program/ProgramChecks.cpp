@@ -660,21 +660,18 @@ void Checker::checkVisibleChange(const Cadence &cadence) {
 
 void Checker::checkSelection(size_t index) {
   const Selection &selection = manifest.selections[index];
-  bool blocks = selection.kind == Selection::Kind::Blocks;
-  // P6, P8, P9.
-  if (blocks && selection.group > maxBlock)
-    return fail(At::Selection, index,
-                "has blocks of " + std::to_string(selection.group) +
-                    " keys, at most " + std::to_string(maxBlock) +
-                    " are possible");
-  if (!blocks && selection.isolation != Selection::Isolation::None)
-    return fail(At::Selection, index, "isolates spans, which only blocks can");
-  if (!blocks && selection.scale != Selection::Scale::HeadDim)
-    return fail(At::Selection, index,
-                "is scaled by the heads, which only blocks can be");
-  if (blocks && selection.perKvHead)
-    return fail(At::Selection, index,
-                "has a list for each key/value head, which only columns can");
+  if (auto wrong = checkForm(selection))
+    return fail(At::Selection, index, *wrong);
+  // P17: kernels are told where they begin and end.
+  for (int64_t set : {selection.rows, selection.always})
+    if (set >= 0 &&
+        (facts[size_t(set)].ofRows || facts[size_t(set)].late || !isRange(set)))
+      return fail(At::Selection, index,
+                  std::string(set == selection.rows ? "is scored by the rows"
+                                                    : "always lists the keys") +
+                      " of a set that need not be a range of positions; name "
+                      "all, prompt, response, a block, hull or leading of a "
+                      "set, or a fix of one of these");
   // S6: scores are of all visible rows.
   if (!wholeOn(selection.cadence))
     fail(At::Selection, index,
@@ -833,42 +830,6 @@ heddle::bundle::checkProgram(const Manifest &manifest) {
 std::optional<ProgramProblem>
 heddle::bundle::checkLayers(const Manifest &manifest, int64_t layers) {
   return LayerChecker(manifest).checkIn(layers);
-}
-
-std::vector<Phase::Scoring>
-heddle::bundle::scoringsOf(const Selection &selection, int64_t scorer) {
-  std::vector<Phase::Scoring> scorings;
-  if (selection.scale != Selection::Scale::HeadDim)
-    scorings.push_back({scorer, selection.scale, false});
-  if (selection.isolation == Selection::Isolation::Filtered)
-    scorings.push_back({scorer, selection.scale, true});
-  return scorings;
-}
-
-/// "attention scaled_by(heads) of response".
-static std::string spelled(const std::vector<Phase::Scoring> &scorings) {
-  std::string text;
-  for (const Phase::Scoring &each : scorings)
-    text += (text.empty() ? "attention scaled_by(" : ", attention scaled_by(") +
-            detail::nameOf(each.scale) +
-            (each.ofResponse ? ") of response" : ")");
-  return text.empty() ? "none" : text;
-}
-
-std::optional<std::string>
-heddle::bundle::checkScorings(const Selection &selection, int64_t scorer,
-                              const Scores &scores,
-                              const std::vector<Phase::Scoring> &scorings) {
-  // F4: their positions would be others.
-  if (selection.isolation == Selection::Isolation::Filtered && !scores.empty())
-    return "needs attention among the response's keys alone, which can't have "
-           "scores";
-  const std::vector<Phase::Scoring> needed = scoringsOf(selection, scorer);
-  if (scorings == needed)
-    return std::nullopt;
-  return "needs, to be scored by, of the phase's kernel: " + spelled(needed) +
-         "; found " + spelled(scorings) +
-         (spelled(scorings) == spelled(needed) ? " of another kernel" : "");
 }
 
 std::optional<std::string> heddle::bundle::checkOutside(bool dense,

@@ -86,6 +86,10 @@ std::optional<ProgramProblem> checkProgram(const Manifest &manifest);
 std::optional<ProgramProblem> checkLayers(const Manifest &manifest,
                                           int64_t layers);
 
+/// "has ...", if the selection breaks a rule by itself, whatever the sets that
+/// it names are.
+std::optional<std::string> checkForm(const Selection &selection);
+
 /// What a refresh of the selection is scored by, beside the attention `scorer`
 /// of its phase.
 std::vector<Phase::Scoring> scoringsOf(const Selection &selection,

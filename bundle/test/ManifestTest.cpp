@@ -53,6 +53,74 @@ TEST(Manifest, NumbersOfKeysRoundTripThroughJson) {
   }
 }
 
+/// Of the rows' manifest, a selection of one list for all rows.
+Manifest evictingManifest() {
+  Manifest manifest = testRowsManifest();
+  Selection &selection = manifest.selections[0];
+  selection.group = groupOfAll;
+  selection.perLayer = true;
+  selection.pooled = 3;
+  manifest.positions.push_back(setOf(Positions::Kind::Block));
+  selection.rows = selection.always = std::ssize(manifest.positions) - 1;
+  for (Rule &rule : manifest.rules)
+    for (Phase &phase : rule.phases)
+      for (Phase::Refresh &refresh : phase.refreshes)
+        if (refresh.selection == 0) {
+          Kernel &kernel = manifest.kernels[size_t(refresh.kernel)];
+          kernel.group = groupOfAll;
+          kernel.perLayer = true;
+          kernel.pooled = 3;
+        }
+  return manifest;
+}
+
+TEST(Manifest, SelectionsThatGoBySetsRoundTripThroughJson) {
+  const Manifest manifest = evictingManifest();
+  Result<Manifest> back = manifestFromJson(toJson(manifest));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->selections[0], manifest.selections[0]);
+  EXPECT_EQ(toJson(*back), toJson(manifest));
+  const auto refused = [&](const std::function<void(Json &)> &change) {
+    return refusal(manifest, change);
+  };
+  const std::string sets = std::to_string(manifest.positions.size());
+  EXPECT_EQ(refused([&](Json &json) {
+              json["selections"][0]["always"] = manifest.positions.size();
+            }),
+            "manifest: selections[0].always: index " + sets +
+                " is out of range: the manifest has " + sets +
+                " position sets");
+  EXPECT_NE(refused([](Json &json) {
+              json["selections"][0]["rows"] = 999;
+            }).find("selections[0].rows: 999 is out of range"),
+            std::string::npos);
+  EXPECT_NE(refused([](Json &json) {
+              json["selections"][0]["pooled"] = 5;
+            }).find("the kernel pools 3 scores, the selection 5"),
+            std::string::npos);
+  EXPECT_NE(refused([](Json &json) {
+              json["selections"][0]["per_layer"] = false;
+            }).find("do not agree whether heads share lists"),
+            std::string::npos);
+}
+
+TEST(Manifest, ListsHaveWhatIsAlwaysListedAndTheBestOfTheOthers) {
+  Selection selection;
+  selection.keep = {1, 2};
+  EXPECT_EQ(selection.listed(10, 0), 5);
+  EXPECT_EQ(selection.listed(10, 3), 3 + 3);
+  EXPECT_EQ(selection.listed(10, 9), 9 + 1);
+  EXPECT_EQ(selection.listed(10, 10), 10);
+  selection.count = 4;
+  EXPECT_EQ(selection.listed(10, 3), 7);
+  EXPECT_EQ(selection.listed(10, 8), 10);
+  selection.perLayer = true;
+  EXPECT_EQ(selection.headsPerList(28, 4), 28);
+  selection.perLayer = false;
+  selection.perKvHead = true;
+  EXPECT_EQ(selection.headsPerList(28, 4), 7);
+}
+
 TEST(Manifest, SharesOfSinksRoundTripThroughJson) {
   Manifest manifest = testManifest();
   const Term share = {Term::Kind::Sinks, 0, -1, {1, 10}};

@@ -12,11 +12,63 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 using namespace heddle;
 using namespace heddle::bundle;
 
 namespace {
+
+TEST(ProgramRefusals, SelectionsGoByRangesOfPositions) {
+  using Kind = Positions::Kind;
+  auto refusal = [&](auto change) {
+    Manifest manifest;
+    manifest.positions = {setOf(Kind::Block), setOf(Kind::Undecoded, 4),
+                          setOf(Kind::Hull), setOf(Kind::Predicting)};
+    manifest.positions[2].of = {1};
+    manifest.positions[3].of = {0};
+    Selection &selection = manifest.selections.emplace_back();
+    selection.keep = {1, 2};
+    selection.group = groupOfAll;
+    selection.rows = selection.always = 0;
+    selection.pooled = 3;
+    selection.perLayer = true;
+    selection.cadence.kind = Cadence::Kind::Every;
+    selection.cadence.period = 4;
+    change(selection);
+    std::optional<ProgramProblem> problem = checkProgram(manifest);
+    return problem ? problem->what : "";
+  };
+  auto says = [](const std::string &text, const std::string &part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_EQ(refusal([](Selection &) {}), "");
+  EXPECT_EQ(refusal([](Selection &s) { s.rows = s.always = 2; }), "");
+  EXPECT_PRED2(says, refusal([](Selection &s) { s.rows = 1; }),
+               "is scored by the rows of a set that need not be a range");
+  EXPECT_PRED2(says, refusal([](Selection &s) { s.always = 3; }),
+               "always lists the keys of a set that need not be a range");
+  EXPECT_PRED2(says, refusal([](Selection &s) { s.group = 64; }),
+               "write group = all");
+  EXPECT_PRED2(says, refusal([](Selection &s) { s.pooled = 4; }),
+               "name an odd number");
+  EXPECT_PRED2(says, refusal([](Selection &s) { s.perKvHead = true; }),
+               "drop per_kv_head or per_layer");
+  for (auto change : std::vector<void (*)(Selection &)>{
+           [](Selection &s) { s.perLayer = true; },
+           [](Selection &s) { s.pooled = 3; },
+           [](Selection &s) { s.always = 0; }})
+    EXPECT_PRED2(says, refusal([&](Selection &s) {
+                   const Cadence cadence = s.cadence;
+                   s = {};
+                   s.keep = {1, 2};
+                   s.cadence = cadence;
+                   s.kind = Selection::Kind::Blocks;
+                   s.group = 32;
+                   change(s);
+                 }),
+                 "which only columns can");
+}
 
 TEST(ProgramRefusals, AttentionOutsideIsKeptOfEveryRowOverKeysThatStay) {
   using Kind = Positions::Kind;

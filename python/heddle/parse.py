@@ -81,7 +81,8 @@ class _Reader:
             if not parts:
                 self.fail("expected 'columns(...)' or 'blocks(...)', 'by mean_probability' and "
                           f"'on %cadence', found '{words}'")
-            return _Selection(parts[1], parts[2], found[-1], name, parts[4] or "")
+            details, sets = self.operands(parts[2])
+            return _Selection(parts[1], details, found[-1], name, parts[4] or "", sets)
         operator = {word: operator for operator, word in _OPERATORS.items()}.get(op, "")
         if operator and found and isinstance(found[0], Pairs):
             return _PairSet(operator, found, name)

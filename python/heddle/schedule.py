@@ -290,6 +290,7 @@ class _Selection(Pairs):
     on: Optional[Cadence]
     _name: str = field(compare=False)
     layers: str = ""
+    sets: tuple = ()  # of positions, where `details` has {}
 
     def _refreshed(self, cadence):
         return self if self.on is not None else dataclasses.replace(self, on=cadence)
@@ -299,7 +300,8 @@ class _Selection(Pairs):
 
     def _operation(self, out):
         cadence = f" on {self.on._emit(out)}" if self.on is not None else ""
-        return f"select {self.form} by mean_probability{self.details}{cadence}{self.layers}"
+        details = self.details.format(*(positions._emit(out) for positions in self.sets))
+        return f"select {self.form} by mean_probability{details}{cadence}{self.layers}"
 
 
 Pairs._family = Pairs
@@ -358,33 +360,43 @@ def _layers_text(layers):
     return f" in layers({', '.join(ranges)})"
 
 
-def _selection(kind, keep, size_name, size, words, details, on, layers, name):
+def _selection(kind, keep, size_name, size, words, details, on, layers, name, sets=()):
     if on is not None:
         _kind(on, Cadence, "on", "a cadence")
-    form = (f"{kind}(keep = {number_text(keep, 'keep')}, "
-            f"{size_name} = {_count(size, size_name)}{words})")
-    return _Selection(form, details, on, name, _layers_text(layers))
+    form = f"{kind}(keep = {number_text(keep, 'keep')}, {size_name} = {size}{words})"
+    return _Selection(form, details, on, name, _layers_text(layers), sets)
 
 
 @_outside
-def columns(keep: Union[int, Ratio], group: int = 32, *, on: Optional[Cadence] = None,
-            rounding: Optional[str] = None, per_kv_head: bool = False,
+def columns(keep: Union[int, Ratio], group: Union[int, str] = 32, *, on: Optional[Cadence] = None,
+            rounding: Optional[str] = None, per_kv_head: bool = False, per_layer: bool = False,
+            pooled: Optional[int] = None, of: Optional["Positions"] = None, always: Optional["Positions"] = None,
             layers: Union[int, tuple, list, None] = None) -> Pairs:
     """For each group of `group` query rows the keys of largest mean probability, the share
     `keep` of all or, if that is an int, so many, refreshed on the cadence `on`, else on the
     `refresh` of attend().
 
-    group: rows, a power of two from 16 to 1024. rounding: of keep times the keys, None for
-    down. per_kv_head: query heads that share keys share a list. layers: that refresh it, a layer,
+    group: rows, a power of two from 16 to 1024, or "all". rounding: of keep times the keys, None for
+    down. per_kv_head: query heads that share keys share a list; per_layer: all heads do. pooled: a
+    key scores as much as the best of so many neighbors, itself among them, an odd number. of: with
+    group="all" the mean is over the rows of this range of positions. always: the keys of this range
+    are listed, too, and `keep` is of the others. layers: that refresh it, a layer,
     (first, last) or a list of these; others read what the nearest one before has chosen. None:
     each layer refreshes its own. ValueError for another rounding or no layer; what the Spec
-    numbers is the compiler's ScheduleError. Source: PulseCol,
-    equations 5 to 7."""
+    numbers is the compiler's ScheduleError. Source: PulseCol, equations 5 to 7; Sparse-dLLM."""
     _one_of(rounding, "rounding", ROUNDINGS)
     _kind(per_kv_head, bool, "per_kv_head", "True or False")
-    words = f", rounding = {rounding}" if rounding else ""
-    return _selection("columns", keep, "group", group,
-                      words + (", per_kv_head" if per_kv_head else ""), "", on, layers, "cols")
+    _kind(per_layer, bool, "per_layer", "True or False")
+    words = (f", rounding = {rounding}" if rounding else "") + \
+        (", per_kv_head" if per_kv_head else "") + (", per_layer" if per_layer else "")
+    details = "" if pooled is None else f" pooled({_count(pooled, 'pooled')})"
+    sets = ()
+    for word, positions in (("of", of), ("always", always)):
+        if positions is not None:
+            details += f" {word} {{}}"
+            sets += (_kind(positions, Positions, word, "a set of positions"),)
+    return _selection("columns", keep, "group", group if group == "all" else _count(group, "group"),
+                      words, details, on, layers, "cols", sets)
 
 
 @_outside
@@ -404,7 +416,7 @@ def blocks(keep: Union[int, Ratio], size: int = 128, *, on: Optional[Cadence] = 
     _kind(scaled_by_heads, bool, "scaled_by_heads", "True or False")
     details = (f" isolating({isolating})" if isolating else "") + \
         (" scaled_by(heads)" if scaled_by_heads else "")
-    return _selection("blocks", keep, "size", size,
+    return _selection("blocks", keep, "size", _count(size, "size"),
                       f", rounding = {rounding}" if rounding else "", details, on, layers, "tiles")
 
 

@@ -262,6 +262,9 @@ def _refuse_programs(text):
     if re.search(r"\bcadence\s+drift\b", text):
         raise HeddleError("the schedule refreshes by drift, which is measured in runs and needs a model that heddle.load() "
                           "made; patch() takes schedules whose steps are known before")
+    if re.search(r"\bselect\b[^\n]*\b(of|always)\s+%", text):
+        raise HeddleError("the schedule has a selection by a set of positions, which needs a model that heddle.load() made; "
+                          "patch() takes selections without `of` and `always`")
 
 
 def _replaced(module, name, function):

@@ -71,6 +71,8 @@ Status KernelSubject::prepare() {
     for (const bundle::Selection &selection : manifest.selections)
       if (selection.group == kernel.group && selections.empty() &&
           selection.perKvHead == kernel.perKvHead &&
+          selection.perLayer == kernel.perLayer &&
+          selection.pooled == kernel.pooled &&
           (selection.kind == bundle::Selection::Kind::Blocks) == kernel.blocks)
         selections.push_back(&selection);
   for (const bundle::Selection *selection : selections) {

@@ -49,7 +49,7 @@ private:
   Status prepareSelection(const abi::AttentionArgs &args);
   bool selects() const { return kernel.kind == bundle::Kernel::Kind::Select; }
   int64_t listRows(const bundle::Selection &selection) const {
-    return selection.perKvHead ? kvHeads : heads;
+    return heads / selection.headsPerList(heads, kvHeads);
   }
   template <typename T> T *address(rt::cuda::ArenaPlan::Slot slot) const {
     return reinterpret_cast<T *>(static_cast<uintptr_t>(memory[slot]));

@@ -144,7 +144,7 @@ public:
     }
 
     select.lse = lse.data();
-    select.n = n;
+    select.n = select.rowEnd = n;
     select.queryStride = select.keyStride = attention.queryStride;
     select.kvGroup = 1;
     select.scale = attention.scale;

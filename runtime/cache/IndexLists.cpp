@@ -56,13 +56,6 @@ BlockSpans heddle::rt::blockSpans(const bundle::Selection &selection, int64_t n,
   return spans;
 }
 
-static int64_t headsPerList(const bundle::Selection &selection,
-                            const IndexListShape &shape) {
-  return selection.perKvHead && shape.kvHeads > 0
-             ? shape.queryHeads / shape.kvHeads
-             : 1;
-}
-
 /// Groups, kept keys and row of a selection over `n` places; no memory yet.
 static abi::IndexList shapeOf(const bundle::Selection &selection, int64_t n,
                               int64_t promptPlaces,
@@ -70,7 +63,7 @@ static abi::IndexList shapeOf(const bundle::Selection &selection, int64_t n,
   assert(n >= 1 && selection.group >= 1);
   abi::IndexList list{};
   list.groups = (n - 1) / selection.group + 1;
-  list.headsPerList = headsPerList(selection, shape);
+  list.headsPerList = selection.headsPerList(shape.queryHeads, shape.kvHeads);
   if (selection.kind == bundle::Selection::Kind::Blocks) {
     BlockSpans spans = blockSpans(selection, n, promptPlaces);
     list.keep = spans.keep;
@@ -82,7 +75,9 @@ static abi::IndexList shapeOf(const bundle::Selection &selection, int64_t n,
                              std::max(spans.blocks, list.keep), list.keep);
     return list;
   }
-  list.keep = selection.kept(n);
+  // Where some keys are always listed, as many as there can be, until it is
+  // known how many these are.
+  list.keep = selection.always < 0 ? selection.kept(n) : n;
   list.rowBytes = bundle::listRowBytes(shape.encoding, n, list.keep);
   return list;
 }
@@ -157,6 +152,14 @@ Result<IndexLists> IndexLists::allocate(const IndexListShape &shape) {
   IndexLists result = at(shape, memory.data());
   result.memory = std::move(memory);
   return result;
+}
+
+void IndexLists::keep(int64_t layer, int64_t sequence, int64_t selection,
+                      int64_t n, int64_t keep) {
+  abi::IndexList &list = lists[place(layer, sequence, selection)];
+  assert(list.indices && keep >= 1 && keep <= n);
+  list.keep = keep;
+  list.rowBytes = bundle::listRowBytes(shape.encoding, n, keep);
 }
 
 void IndexLists::see(int64_t sequence, int64_t n, int64_t promptPlaces) {

@@ -109,6 +109,11 @@ public:
   /// length], the first `promptPlaces` of them prompt. None is filled then.
   void see(int64_t sequence, int64_t n, int64_t promptPlaces);
 
+  /// Before a refresh of a layer's own columns, of `n` places: how many keys
+  /// these lists have from now on.
+  void keep(int64_t layer, int64_t sequence, int64_t selection, int64_t n,
+            int64_t keep);
+
   /// The list that a layer reads (IndexListShape::sources). `indices` is null
   /// when there is none.
   const abi::IndexList &list(int64_t layer, int64_t sequence,

@@ -378,7 +378,10 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
                                abi::SelectKernel code) {
   // One whole group and a row. Q is zero, so a row's probability is 2^-lse for
   // every key; the last row's is far larger and shows in which group it counts.
-  int64_t n = kernel.group + 1;
+  // A group of all rows is given one, and the row is not of those that it has.
+  const bool ofAll = kernel.group == bundle::groupOfAll;
+  const int64_t group = ofAll ? bundle::minGroup : kernel.group;
+  int64_t n = group + 1;
   constexpr float large = 1024;
   Rows query(variant, n), key(variant, n);
   for (int64_t row = 0; row < n; ++row)
@@ -405,8 +408,8 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
   lse.back() -= std::log2(large);
   auto scoreOf = [&](int64_t tile, int64_t k) {
     double sum = 0;
-    const int64_t first = tile * kernel.group;
-    const int64_t end = std::min(first + kernel.group, n);
+    const int64_t first = tile * group;
+    const int64_t end = std::min(first + group, n);
     for (int64_t row = first; row < end; ++row)
       if (float own = lse[static_cast<size_t>(row)]; std::isfinite(own))
         sum += std::exp2(logit(row, k) * std::numbers::log2e - own);
@@ -435,7 +438,8 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
   args.heads = 1;
   args.position = positions.data();
   args.list = bundle::int32Lists(indices.data(), 2, kept);
-  for (int64_t tile = 0; tile < 2; ++tile) {
+  args.rowEnd = group;
+  for (int64_t tile = 0; tile < (ofAll ? 1 : 2); ++tile) {
     code(&args, 0, tile, scratch.data());
     if (Status status = checkScratch(scratch, variant, n); !status)
       return status;
@@ -461,19 +465,20 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
         continue;
       double expected = 0;
       if (own && !kernel.blocks)
-        expected = scoreOf(tile, at % n);
+        for (int64_t k = std::max<int64_t>(0, at % n - kernel.pooled / 2);
+             k <= std::min(n - 1, at % n + kernel.pooled / 2); ++k)
+          expected = std::max(expected, scoreOf(tile, k));
       else if (own) // blocks of as many keys as a group has rows
-        for (int64_t k = at % n * kernel.group;
-             k < std::min((at % n + 1) * kernel.group, n); ++k)
+        for (int64_t k = at % n * group; k < std::min((at % n + 1) * group, n);
+             ++k)
           expected += scoreOf(tile, k) /
-                      static_cast<double>(at % n == 0 ? kernel.group
-                                                      : n - kernel.group);
+                      static_cast<double>(at % n == 0 ? group : n - group);
       if (own ? !(std::abs(score - expected) <=
                   tolerance * std::max(expected, 1e-6))
               : !std::isnan(score))
         return says("task " + std::to_string(tile) +
                         " scores rows of other groups",
-                    "groups of " + std::to_string(kernel.group) + " rows");
+                    "groups of " + std::to_string(group) + " rows");
     }
   }
   return Status::success();

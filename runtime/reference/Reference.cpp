@@ -196,6 +196,26 @@ std::vector<double> reference::listScores(const abi::SelectArgs &args,
   return scores;
 }
 
+std::vector<double> reference::chosenBy(const abi::SelectArgs &args,
+                                        std::span<const double> scores,
+                                        int64_t pooled) {
+  std::vector<double> result(scores.size(),
+                             std::numeric_limits<double>::infinity());
+  std::vector<size_t> others;
+  for (size_t key = 0; key < scores.size(); ++key)
+    if (static_cast<int64_t>(key) < args.alwaysBegin ||
+        static_cast<int64_t>(key) >= args.alwaysEnd)
+      others.push_back(key);
+  for (size_t i = 0; i < others.size(); ++i) {
+    double &best = result[others[i]];
+    best = scores[others[i]];
+    for (size_t j = 0; j < others.size(); ++j)
+      if (2 * (i > j ? i - j : j - i) < static_cast<size_t>(pooled))
+        best = std::max(best, scores[others[j]]);
+  }
+  return result;
+}
+
 std::vector<double> reference::blockMeans(std::span<const double> scores,
                                           int64_t size, int64_t split,
                                           bool padded) {

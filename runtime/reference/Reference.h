@@ -95,6 +95,13 @@ std::vector<double> listScores(const abi::SelectArgs &args, int64_t list,
                                int64_t headDim, DType dtype,
                                const bundle::Scores &scores = noScores());
 
+/// The scores that keys are chosen by, see abi::SelectArgs: of those that are
+/// always listed infinity, of the others the largest of `pooled` neighbors' (0:
+/// their own).
+/// Source: Sparse-dLLM, released code.
+std::vector<double> chosenBy(const abi::SelectArgs &args,
+                             std::span<const double> scores, int64_t pooled);
+
 /// The mean score of each block's keys, scores.size() of them. `padded`: a
 /// short block counts as one of `size` keys, of which the missing score 0.
 /// Source: SparseD, released code, which pads.

@@ -53,6 +53,10 @@ Status ReferenceKernels::select(size_t kernel,
       int64_t group = at % list.groups, row = at / list.groups;
       int64_t begin = group * what.group;
       int64_t end = std::min(begin + what.group, args.n);
+      if (what.group == bundle::groupOfAll) {
+        begin = args.rowBegin;
+        end = args.rowEnd;
+      }
       std::vector<double> scores = reference::listScores(
           args, row, begin, end, args.lse, headDim, dtype, what.scores);
       std::vector<int32_t> chosen;
@@ -72,6 +76,7 @@ Status ReferenceKernels::select(size_t kernel,
         // What each span was chosen by.
         std::copy(span.begin(), span.end(), scores.begin() + args.boundary);
       } else {
+        scores = reference::chosenBy(args, scores, what.pooled);
         chosen = reference::largest(std::span<const double>(scores), list.keep);
       }
       std::copy(chosen.begin(), chosen.end(),

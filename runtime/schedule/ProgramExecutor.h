@@ -232,6 +232,8 @@ private:
   Status refresh(int64_t layer, std::span<const Launch> scored, bool first);
   Status score(const bundle::Phase::Scoring &scoring, int64_t group,
                abi::AttentionArgs args, abi::SelectArgs &select, int64_t start);
+  Status setRanges(int64_t layer, size_t sequence, size_t selection,
+                   abi::SelectArgs &args);
   /// What logits are multiplied by.
   float scaleOf(bundle::Selection::Scale scale) const;
 

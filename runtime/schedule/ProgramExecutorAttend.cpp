@@ -511,6 +511,34 @@ Status ProgramExecutor::clearDelta() {
 // Selections
 //===----------------------------------------------------------------------===//
 
+/// The rows that score a selection's keys and the keys that it always lists,
+/// and so how many its lists have.
+Status ProgramExecutor::setRanges(int64_t layer, size_t sequence,
+                                  size_t selection, abi::SelectArgs &args) {
+  const Selection &what = schedule.selections[selection];
+  SequenceRows &rows = sequences[sequence]->rows;
+  if (what.rows >= 0) {
+    Result<SequenceRows::Range> range = rows.rangeOf(what.rows);
+    if (!range)
+      return range.takeError().withContext("the rows of " + what.name);
+    if (range->begin < range->end) {
+      args.rowBegin = range->begin;
+      args.rowEnd = range->end;
+    }
+  }
+  if (what.always < 0)
+    return Status::success();
+  Result<SequenceRows::Range> range = rows.rangeOf(what.always);
+  if (!range)
+    return range.takeError().withContext("the keys always in " + what.name);
+  args.alwaysBegin = range->begin;
+  args.alwaysEnd = range->end;
+  lists.keep(layer, static_cast<int64_t>(sequence),
+             static_cast<int64_t>(selection), args.n,
+             what.listed(args.n, range->end - range->begin));
+  return Status::success();
+}
+
 /// Runs the attention that a refresh is scored by besides; `args` are those of
 /// its phase's.
 Status ProgramExecutor::score(const Phase::Scoring &scoring, int64_t group,
@@ -596,6 +624,8 @@ Status ProgramExecutor::refresh(int64_t layer, std::span<const Launch> scored,
             launch.blocks[sequence.exactBlock];
         abi::SelectArgs args = abi::selectArgsOf(attention);
         args.scale = scaleOf(what.scale);
+        if (Status status = setRanges(layer, at, selection, args); !status)
+          return status;
         args.list = lists.list(layer, s, static_cast<int64_t>(selection));
         if (what.kind == Selection::Kind::Blocks) {
           const std::vector<int32_t> &visible = sequence.rows.positions();
@@ -612,6 +642,8 @@ Status ProgramExecutor::refresh(int64_t layer, std::span<const Launch> scored,
                   score(scoring, what.group, attention, args, starts[at]);
               !status)
             return status;
+        counted.scorePairs +=
+            (args.rowEnd - args.rowBegin) * args.n * queryHeads;
         blocks.push_back(args);
         refreshed.push_back(s);
       }
@@ -633,7 +665,6 @@ Status ProgramExecutor::refresh(int64_t layer, std::span<const Launch> scored,
         if (refreshedNow[s].empty())
           counted.scoredKeys += n;
         refreshedNow[s].push_back(static_cast<int64_t>(selection));
-        counted.scorePairs += n * n * queryHeads;
         ++counted.refreshes;
       }
     }

@@ -118,15 +118,25 @@ Status SequenceRows::findInside() {
                  std::to_string(n()) + " visible rows, but the pass computes " +
                  std::to_string(rows()) +
                  " of them, or not exactly; recompute all on its cadence");
-  Result<std::span<const int32_t>> set = positionSets.at(manifest.reuse.inside);
-  if (!set)
-    return set.takeError().withContext("the keys inside");
-  const std::vector<int32_t> places = placesOf(*set);
-  keysInside.begin = places.empty() ? 0 : places.front();
-  keysInside.end = places.empty() ? 0 : places.back() + 1;
-  if (keysInside.end - keysInside.begin != std::ssize(places))
-    return Error("the keys inside do not follow each other");
+  Result<Range> range = rangeOf(manifest.reuse.inside);
+  if (!range)
+    return range.takeError().withContext("the keys inside");
+  keysInside.begin = range->begin;
+  keysInside.end = range->end;
   return Status::success();
+}
+
+Result<SequenceRows::Range> SequenceRows::rangeOf(int64_t set) const {
+  Result<std::span<const int32_t>> positions = positionSets.at(set);
+  if (!positions)
+    return positions.takeError();
+  const std::vector<int32_t> places = placesOf(*positions);
+  if (places.empty())
+    return Range{};
+  const Range range = {places.front(), places.back() + 1};
+  if (range.end - range.begin != std::ssize(places))
+    return Error("the positions do not follow each other");
+  return range;
 }
 
 /// Fills in `visible`.

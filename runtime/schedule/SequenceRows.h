@@ -134,6 +134,12 @@ public:
 
   /// Indices of the active rows in Reuse::refreshed, at a step that is none.
   const std::vector<int32_t> &refreshable() const { return refreshableRows; }
+  /// The places [begin, end) that a selection's set has before this step; the
+  /// same twice where none of them is visible.
+  struct Range {
+    int64_t begin = 0, end = 0;
+  };
+  Result<Range> rangeOf(int64_t set) const;
 
   /// Whether the step's commit rule admits a position (CommitRule::within).
   bool inCommitSet(int64_t position) const {

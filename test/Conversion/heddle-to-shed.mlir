@@ -99,6 +99,9 @@ heddle.plan @q {
   heddle.kernel @tiled attention [blocks(@tiles, size = 64), columns(@shared, group = 32)]
   heddle.kernel @pick_tiles select(blocks = 64) by mean_probability
   heddle.kernel @pick_shared select(group = 32, per_kv_head) by mean_probability
+  heddle.selection @layer columns(keep = 0.2, group = all, per_layer) by mean_probability pooled(3) on every(8)
+  heddle.kernel @of_layer attention [columns(@layer, group = all)]
+  heddle.kernel @pick_layer select(group = all, per_layer) by mean_probability pooled(3)
   heddle.rule default {
     heddle.phase otherwise {
       heddle.attend_with @tiled
@@ -123,4 +126,10 @@ heddle.plan @q {
 
 // CHECK: shed.kernel @pick_shared_f32_d64 select element(f32) head_dim(64) group(32) shared_lists {
 // CHECK-NOT: span
-// CHECK:   shed.top_k
+// CHECK:   shed.top_k %{{[^ ]+$}}
+
+// A group of all rows is one that no sequence outgrows.
+// CHECK: shed.kernel @of_layer_f32_d64 attention element(f32) head_dim(64) shared_lists per_layer {
+// CHECK:   shed.for_keys over #shed.list<0, group = 1073741824> init
+// CHECK: shed.kernel @pick_layer_f32_d64 select element(f32) head_dim(64) group(1073741824) shared_lists per_layer {
+// CHECK:   shed.top_k %{{.+}} pooled(3)

@@ -116,6 +116,37 @@ shed.kernel @blocks select element(bf16) head_dim(64) group(64) tiling(#shed.mma
   shed.top_k %r span %t blocks
 }
 
+// All rows: those of a range, told by the arguments; one more row of scores for
+// the best of neighbors.
+// CHECK-LABEL: llvm.func @all(
+// CHECK-SAME: heddle.query_rows = 1024 : i64, heddle.scratch_bytes = 32 : i64, heddle.scratch_bytes_per_key = 8 : i64
+// CHECK: nvvm.mma.sync
+// CHECK: arith.constant 0x7F800000 : f32
+// CHECK: nvvm.barrier
+// CHECK: arith.maxsi
+// CHECK: arith.minsi
+// CHECK: scf.for
+// CHECK: arith.maxsi
+// CHECK: nvvm.vote.sync ballot
+// CHECK: llvm.return
+shed.kernel @all select element(bf16) head_dim(128) group(1073741824) shared_lists per_layer encoding(uint16) tiling(#shed.mma_tiling<query_rows = 128, warps = 8, keys = 128, stages = 2>) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r pooled(3)
+}
+
 //--- invalid.mlir
 
 // expected-error@+1 {{has groups of 24 rows; CUDA kernels select for a power of two from 16 rows on}}

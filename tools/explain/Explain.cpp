@@ -71,6 +71,28 @@ std::vector<int64_t> firstRefreshes(const Manifest &manifest, const Rule &rule,
   return first;
 }
 
+/// [selections]: the keys that are always listed; of sets that change from step
+/// to step as many as there can be.
+std::vector<int64_t> alwaysListed(const Manifest &manifest,
+                                  const SimulationRequest &run) {
+  std::vector<int64_t> always;
+  for (const Selection &selection : manifest.selections) {
+    if (selection.always < 0) {
+      always.push_back(0);
+      continue;
+    }
+    const Positions *set =
+        &manifest.positions[static_cast<size_t>(selection.always)];
+    while (set->kind == Positions::Kind::Fixed)
+      set = &manifest.positions[static_cast<size_t>(set->of.front())];
+    always.push_back(set->kind == Positions::Kind::Block      ? run.ofBlock()
+                     : set->kind == Positions::Kind::Prompt   ? run.prompt
+                     : set->kind == Positions::Kind::Response ? run.response()
+                                                              : run.length);
+  }
+  return always;
+}
+
 /// The phases of one rule over the steps of the run. `elsewhere`: the first
 /// step at which its layers can read each selection as others have chosen it.
 std::vector<PhaseExplanation>
@@ -86,8 +108,10 @@ explainRule(const Manifest &manifest, const Rule &rule,
     PhaseExplanation &here = phases[i];
     here.kernel = kernel.name;
     here.pattern = words(kernel.terms, manifest);
-    const Kept kept = keptPairs(kernel, manifest,
-                                {.length = run.length, .prompt = run.prompt});
+    const std::vector<int64_t> always = alwaysListed(manifest, run);
+    const Kept kept = keptPairs(
+        kernel, manifest,
+        {.length = run.length, .prompt = run.prompt, .always = always});
     here.pairs = kept.pairs;
     here.pairsExact = kept.exact;
     here.refreshesFirst = phase.scoring >= 0;
@@ -191,7 +215,7 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
   };
   auto kept = [&](int64_t of) { return of > 0 ? selection.kept(of) : 0; };
   result.of = blocks ? blocksOf(run.length) : run.length;
-  result.keys = kept(result.of);
+  result.keys = selection.listed(result.of, alwaysListed(manifest, run)[index]);
   if (selection.isolation != Selection::Isolation::None) {
     int64_t prompt = std::min(blocksOf(run.prompt), result.of - 1);
     if (selection.isolation == Selection::Isolation::Spans) {
@@ -204,8 +228,9 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
     result.keys = first + kept(result.of - prompt);
   }
   result.fasterBelow = fasterBelow(machine, blocks, selection.group);
-  int64_t lists =
-      selection.perKvHead ? request.shape.kvHeads : request.shape.heads;
+  const int64_t lists =
+      request.shape.heads /
+      selection.headsPerList(request.shape.heads, request.shape.kvHeads);
   result.groups = (run.length - 1) / selection.group + 1;
   for (size_t layer = 0; layer < rules.size(); ++layer) {
     const auto number = static_cast<int64_t>(layer);

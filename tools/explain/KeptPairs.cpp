@@ -39,9 +39,9 @@ void addListed(std::vector<ListedKeys> &lists, const Term &term, int64_t keys) {
 
 /// Keys of one row's list, at most, of n visible ones.
 int64_t listedKeys(const Selection &selection, int64_t n, int64_t prompt,
-                   bool &exact) {
+                   int64_t always, bool &exact) {
   if (selection.kind == Selection::Kind::Columns)
-    return selection.kept(n);
+    return selection.listed(n, std::min(n, always));
   const rt::BlockSpans spans = rt::blockSpans(selection, n, prompt);
   // A span's last block may be shorter, and chosen or not.
   exact &= spans.split > 0 ? prompt % selection.group == 0 &&
@@ -69,11 +69,13 @@ Kept heddle::explain::keptPairs(const Kernel &kernel, const Manifest &manifest,
   std::vector<ListedKeys> lists;
   for (const Term &term : kernel.terms) {
     kept.even &= readsList(term) && term.within.empty();
-    if (readsList(term))
-      addListed(
-          lists, term,
-          listedKeys(manifest.selections[static_cast<size_t>(term.selection)],
-                     n, prompt, kept.exact));
+    if (!readsList(term))
+      continue;
+    const auto selection = static_cast<size_t>(term.selection);
+    addListed(lists, term,
+              listedKeys(manifest.selections[selection], n, prompt,
+                         step.always.empty() ? 0 : step.always[selection],
+                         kept.exact));
   }
   if (kept.even) {
     int64_t listed = 0;

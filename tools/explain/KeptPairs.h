@@ -26,6 +26,8 @@ struct StepPositions {
   int64_t prompt = 0;                 ///< tokens of the prompt
   std::span<const int32_t> visible{}; ///< ascending; empty: all
   std::span<const int32_t> rows{};    ///< of queries, ascending; empty: all
+  /// [selections]: visible keys that are always listed; empty: none.
+  std::span<const int64_t> always{};
 };
 
 /// Pairs (query, key) of one head.

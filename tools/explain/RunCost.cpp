@@ -101,6 +101,7 @@ private:
   /// the same rows, and a window with gaps has many runs of keys.
   struct Counted {
     std::vector<int32_t> visible, rows;
+    std::vector<int64_t> always;
     Kept kept{};
   };
   /// By kernel, and by the number of rows, which differs from layer to layer.
@@ -163,14 +164,17 @@ Kept Counter::keptBy(size_t index, const SimulatedStep &step,
     return {rows * step.keys};
   Counted &last = counted[{index, of.size()}];
   if (!std::ranges::equal(last.rows, of) ||
-      !std::ranges::equal(last.visible, step.visible))
+      !std::ranges::equal(last.visible, step.visible) ||
+      !std::ranges::equal(last.always, step.always))
     last = {{step.visible.begin(), step.visible.end()},
             {of.begin(), of.end()},
+            {step.always.begin(), step.always.end()},
             keptPairs(kernel, manifest,
                       {.length = request.run.length,
                        .prompt = request.run.prompt,
                        .visible = step.visible,
-                       .rows = of})};
+                       .rows = of,
+                       .always = step.always})};
   Kept kept = last.kept;
   if (kept.even) {
     kept.pairs = kept.pairs / own * rows;
@@ -199,7 +203,12 @@ void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
     layer.scored = step.sequences * n;
     layer.scoreGroup = selection.group;
     layer.scoresBlocks = selection.kind == Selection::Kind::Blocks;
-    layer.work.scorePairs += step.sequences * shape.heads * n * n;
+    const int64_t rows =
+        step.scoring.empty()
+            ? -1
+            : step.scoring[static_cast<size_t>(refresh.selection)];
+    layer.work.scorePairs +=
+        step.sequences * shape.heads * (rows < 0 ? n : rows) * n;
     const int64_t prompt =
         std::lower_bound(step.visible.begin(), step.visible.end(),
                          request.run.prompt) -

@@ -226,6 +226,31 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
   return log;
 }
 
+/// Of the selections that the step refreshes: SimulatedStep::scoring and
+/// always.
+static Status measure(const bundle::Manifest &manifest,
+                      const rt::SequenceRows &rows,
+                      std::vector<int64_t> &scoring,
+                      std::vector<int64_t> &always) {
+  for (size_t i = 0; i < manifest.selections.size(); ++i) {
+    const bundle::Selection &selection = manifest.selections[i];
+    if (!rows.inStep() || !bundle::includes(selection.cadence, rows.place()))
+      continue;
+    for (auto [set, size] : {std::pair(selection.rows, &scoring[i]),
+                             std::pair(selection.always, &always[i])}) {
+      if (set < 0)
+        continue;
+      Result<rt::SequenceRows::Range> range = rows.rangeOf(set);
+      if (!range)
+        return range.takeError();
+      *size = range->end - range->begin;
+    }
+    if (scoring[i] == 0) // none of them is visible
+      scoring[i] = -1;
+  }
+  return Status::success();
+}
+
 Status
 explain::simulate(const bundle::Manifest &manifest,
                   const SimulationRequest &request,
@@ -273,6 +298,8 @@ explain::simulate(const bundle::Manifest &manifest,
           : std::max(request.steps + options.genLength,
                      maxSimulated / std::max<int64_t>(1, request.length));
   const int64_t patience = rt::longestIdle(manifest, request.steps);
+  std::vector<int64_t> scoring(manifest.selections.size(), -1),
+      always(manifest.selections.size(), 0);
   int64_t block = 0, committedInBlock = 0, idle = 0;
   while (!run.done() && run.place().step <= last) {
     if (rows.inStep())
@@ -288,6 +315,8 @@ explain::simulate(const bundle::Manifest &manifest,
         !status)
       return status.takeError().withContext("step " +
                                             std::to_string(run.place().step));
+    if (Status status = measure(manifest, rows, scoring, always); !status)
+      return status;
     active.clear();
     isActive.assign(static_cast<size_t>(request.length), 0);
     for (int32_t place : rows.activePlaces())
@@ -381,6 +410,8 @@ explain::simulate(const bundle::Manifest &manifest,
               .refreshable = keeps && keysInside < rows.n()
                                  ? std::ssize(rows.refreshable())
                                  : 0,
+              .scoring = scoring,
+              .always = always,
               .active = active,
               .among = layers.partly(),
               .masked = run.masked(),

@@ -104,7 +104,10 @@ struct SimulatedStep {
   int64_t keys = 0;    ///< of them, those that attention reads: without those
                        ///< of which it is kept
   bool merges = false; ///< attention over some is kept, or read
-  int64_t refreshable = 0;            ///< active rows that may keep it anew
+  int64_t refreshable = 0; ///< active rows that may keep it anew
+  /// [selections], as of the latest step of its cadence: the rows that score
+  /// it, -1 where all of a group do, and the keys that it always lists.
+  std::span<const int64_t> scoring{}, always{};
   std::span<const int32_t> active{};  ///< positions whose rows the step takes
                                       ///< through the layers, ascending
   std::span<const int32_t> among{};   ///< of these, those that not all layers

@@ -186,6 +186,11 @@ std::string rowsText(const Explanation &explanation) {
   return text;
 }
 
+/// "row" and the like, of a group.
+std::string rowsText(int64_t group) {
+  return group == groupOfAll ? "all rows" : counted(group, "row");
+}
+
 std::string selectionText(const Selection &selection,
                           const SelectionExplanation &cost,
                           const Explanation &explanation) {
@@ -195,11 +200,18 @@ std::string selectionText(const Selection &selection,
       "selection " + selection.name + ": keeps " + keepText(selection) +
       (selection.kind == Selection::Kind::Blocks
            ? " of the blocks of " + std::to_string(selection.group) + " keys ("
+       : selection.always >= 0
+           ? " of the keys outside of " + toString(manifest, selection.always) +
+                 ", and those inside ("
            : " of the keys (") +
       std::to_string(cost.keys) + " of " + std::to_string(cost.of) +
-      ") for each " + counted(selection.group, "row") + ", scored by " +
-      bundle::detail::nameOf(selection.scorer) + ", refreshed " +
-      toString(selection.cadence) + "\n";
+      (selection.group == groupOfAll ? ") for " : ") for each ") +
+      rowsText(selection.group) + (selection.perLayer ? " and heads" : "") +
+      ", scored by " + bundle::detail::nameOf(selection.scorer) +
+      (selection.pooled ? " pooled(" + std::to_string(selection.pooled) + ")"
+                        : "") +
+      (selection.rows >= 0 ? " of " + toString(manifest, selection.rows) : "") +
+      ", refreshed " + toString(selection.cadence) + "\n";
   if (!cost.readers.empty())
     text += "  in layers " + runLengths(cost.refreshed) + "; layers " +
             runLengths(cost.readers) +
@@ -210,7 +222,7 @@ std::string selectionText(const Selection &selection,
     std::snprintf(share, sizeof(share), "%.0f%%", 100 * cost.fasterBelow);
     text += "  dense attention takes less time: on " +
             std::string(explanation.machine.label) + ", lists for " +
-            counted(selection.group, "row") + " gain below " + share +
+            rowsText(selection.group) + " gain below " + share +
             (longer ? ", lists for more rows below a larger share\n" : "\n");
   }
   for (size_t i = 0; i < cost.lists.size(); ++i) {
@@ -273,7 +285,9 @@ std::string variantText(const KernelVariant &variant, const Kernel &kernel,
 std::string kernelText(const Kernel &kernel, const Manifest &manifest) {
   std::string text = "  " + kernel.name + ": ";
   if (kernel.kind == Kernel::Kind::Select)
-    text += "scores and selects for groups of " + counted(kernel.group, "row");
+    text += kernel.group == groupOfAll ? "scores and selects for all rows"
+                                       : "scores and selects for groups of " +
+                                             counted(kernel.group, "row");
   else
     text += words(kernel.terms, manifest) + " attention" +
             (kernel.writesLse ? ", writes the log-sum-exp" : "");

@@ -190,7 +190,8 @@ Status RunRecord::finish(const std::string &path,
           each.kind == bundle::Selection::Kind::Columns ? "columns" : "blocks"},
          {"group", each.group},
          {"keep", bundle::keepText(each)},
-         {"per_kv_head", each.perKvHead}});
+         {"per_kv_head", each.perKvHead},
+         {"per_layer", each.perLayer}});
   Json texts = Json::array();
   if (!generation.sequences.empty() && about.text) {
     const std::vector<int32_t> &all = generation.sequences.front();

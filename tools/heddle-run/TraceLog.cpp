@@ -113,7 +113,7 @@ void TraceLog::step(const rt::StepRecord &record) {
     for (const rt::SequenceTrace::Refreshed &each : trace.refreshed) {
       const bundle::Selection &selection = selections[each.selection];
       // Shared lists count for every query head that reads them.
-      int64_t sharing = selection.perKvHead ? queryHeads / kvHeads : 1;
+      const int64_t sharing = selection.headsPerList(queryHeads, kvHeads);
       for (int64_t head = each.head * sharing; head < (each.head + 1) * sharing;
            ++head) {
         Json entry{{"layer", each.layer}, {"head", head}, {"kind", "columns"}};

@@ -56,7 +56,8 @@ public:
     auto kernel = shed::KernelOp::create(
         b, name, kind, element, static_cast<uint64_t>(headDim),
         source.getWritesLse(), computesSomeRows(), source.getGroupAttr(),
-        sharesLists(), encoding, shed::TilingAttr());
+        sharesLists(), sharesLists(/*ofLayer=*/true), encoding,
+        shed::TilingAttr());
     b.setInsertionPointToStart(&kernel.getBody().emplaceBlock());
     if (source.isSelect())
       writeSelect();
@@ -72,16 +73,18 @@ private:
            !source->getParentOfType<PlanOp>().getOps<RecomputeOp>().empty();
   }
 
-  /// Whether query heads share a list that the kernel writes or reads.
-  bool sharesLists() {
-    return source.getPerKvHead() ||
+  /// Whether query heads share a list that the kernel writes or reads;
+  /// `ofLayer`: all of a layer do.
+  bool sharesLists(bool ofLayer = false) {
+    return source.getPerLayer() || (!ofLayer && source.getPerKvHead()) ||
            llvm::any_of(source.getTerms(), [&](Attribute term) {
              FlatSymbolRefAttr name = cast<TermAttr>(term).getSelection();
              auto selection =
                  name ? SymbolTable::lookupNearestSymbolFrom<SelectionOp>(
                             source, name)
                       : SelectionOp();
-             return selection && selection.getRule().perKvHead;
+             return selection && (selection.getRule().perLayer ||
+                                  (!ofLayer && selection.getRule().perKvHead));
            });
   }
 
@@ -201,7 +204,9 @@ private:
     Value mass = writeScores(/*span=*/false);
     bool blocks = source.getBlocks();
     Value span = blocks ? writeScores(/*span=*/true) : Value();
-    shed::TopKOp::create(b, mass, span, blocks);
+    const auto pooled = static_cast<int64_t>(source.getPooled());
+    shed::TopKOp::create(b, mass, span, blocks,
+                         pooled ? b.getI64IntegerAttr(pooled) : IntegerAttr());
   }
 
   /// The probability that the task's rows give to each key: of all keys, or of

@@ -9,6 +9,8 @@
 
 #include "bundle/abi/Abi.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace mlir::heddle;
 namespace abi = ::heddle::abi;
@@ -32,11 +34,61 @@ Value mlir::heddle::shownScores(NVVMBuilder &v, const KeyChoice &choice,
       })[0];
 }
 
+/// The scores that keys are chosen by: infinity where they are always listed,
+/// the others' pooled.
+static Value chosenBy(NVVMBuilder &v, const KeyChoice &choice, Value scores) {
+  auto word = [&](size_t offset) {
+    return v.narrow(v.loadConstant(
+        v.i64(), v.at(choice.args, static_cast<int64_t>(offset)), 8));
+  };
+  Value begin = word(offsetof(abi::SelectArgs, alwaysBegin));
+  Value end = word(offsetof(abi::SelectArgs, alwaysEnd));
+  auto at = [&](Value row, Value key) { return v.at(row, v.mul(key, 4)); };
+  Value most = v.real(std::numeric_limits<float>::infinity());
+  if (!choice.pooled) {
+    v.when(v.compare(CmpIPredicate::slt, begin, end), [&] {
+      v.loop(v.add(begin, choice.thread), end, choice.threads,
+             [&](Value key) { v.store(most, at(scores, key), 4); });
+      v.barrier();
+    });
+    return scores;
+  }
+  // Where the keys that are chosen from stand in a row of their own, without
+  // those that are always listed.
+  Value gap = v.sub(end, begin);
+  Value count = v.sub(choice.n, gap);
+  const int64_t reach = choice.pooled / 2;
+  Value padded = v.both(v.add(choice.n, 3), ~int64_t(3));
+  v.barrier(); // the list before has been made of this row
+  v.loop(choice.thread, padded, choice.threads, [&](Value key) {
+    Value behind = v.compare(CmpIPredicate::sge, key, end);
+    Value place = v.select(behind, v.sub(key, gap), key);
+    // The bits of scores order like integers.
+    Value best =
+        v.loop(v.greatest(v.add(place, -reach), v.word(0)),
+               v.least(v.add(place, reach + 1), count), v.word(1), {v.word(0)},
+               [&](Value neighbor, ValueRange found) -> Values {
+                 Value before = v.compare(CmpIPredicate::slt, neighbor, begin);
+                 Value other = at(
+                     scores, v.select(before, neighbor, v.add(neighbor, gap)));
+                 return {v.greatest(found[0], v.load(v.i32(), other, 4))};
+               })[0];
+    Value always =
+        v.both(v.compare(CmpIPredicate::sge, key, begin), v.flip(behind, 1));
+    best = v.select(always, v.bits(v.i32(), most), best);
+    Value real = v.compare(CmpIPredicate::slt, key, choice.n);
+    v.store(v.select(real, best, v.word(0)), at(choice.pool, key), 4);
+  });
+  v.barrier();
+  return choice.pool;
+}
+
 void mlir::heddle::chooseKeys(NVVMBuilder &v, const KeyChoice &choice,
                               Value row, Value which, Value scores) {
   KeyList list = loadKeyList(v, choice.encoding, 0,
                              v.at(choice.args, offsetof(abi::SelectArgs, list)),
                              row, which);
+  scores = chosenBy(v, choice, scores);
   Value shown = shownScores(v, choice, row, which);
   v.when(v.flip(v.isNull(shown), 1), [&] {
     v.loop(choice.thread, choice.n, choice.threads, [&](Value key) {
@@ -176,10 +228,13 @@ void mlir::heddle::chooseBlocks(NVVMBuilder &v, const KeyChoice &choice,
 }
 
 void SelectLowering::choose(Value row, Value first) {
-  const KeyChoice choice{encoding, group, threads, args, n, thread, shared};
+  KeyChoice choice{encoding, group, threads, args, n, thread, shared};
+  choice.pooled = pooled;
+  if (pooled)
+    choice.pool = scratchRow(v.word(parts));
   v.loop(v.word(0), v.word(parts), 1, [&](Value part) {
     Value which = v.add(first, part);
-    v.when(v.compare(CmpIPredicate::slt, v.mul(which, group), n), [&] {
+    v.when(v.compare(CmpIPredicate::slt, v.mul(which, group), rowCount()), [&] {
       Value keys = scoresOf(part, false);
       if (!blocks)
         return chooseKeys(v, choice, row, which, keys);

@@ -9,6 +9,7 @@
 
 #include "ThreadScores.h"
 #include "bundle/abi/Abi.h"
+#include "bundle/program/Manifest.h"
 #include "heddle/Support/ScoreRegion.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -22,6 +23,11 @@ using ::heddle::bundle::Scores;
 
 using Values = NVVMBuilder::Values;
 using arith::CmpIPredicate;
+
+/// The op that ends the kernel.
+static shed::TopKOp choiceOf(shed::KernelOp kernel) {
+  return cast<shed::TopKOp>(kernel.getBody().front().back());
+}
 
 static constexpr float log2e = 1.44269504088896341f;
 static constexpr float ln2 = 0.693147180559945309f;
@@ -69,8 +75,10 @@ SelectLowering::SelectLowering(shed::KernelOp kernel)
       partRows(std::min(group, rows)), parts(rows / partRows),
       keySquares(tiling.getKeys() / warps / 16), tileKeys(16 * keySquares),
       rowSquares(squaresTogether(partRows, exact)),
-      blocks(cast<shed::TopKOp>(kernel.getBody().front().back()).getBlocks()),
+      blocks(choiceOf(kernel).getBlocks()),
       sharesLists(kernel.getSharedLists()),
+      ofRange(group == ::heddle::bundle::groupOfAll),
+      pooled(static_cast<int64_t>(choiceOf(kernel).getPooled().value_or(0))),
       functions{functionOf(kernel, false), functionOf(kernel, true)},
       layout(layOut()) {}
 
@@ -115,8 +123,8 @@ LogicalResult SelectLowering::run() {
   facts.threads = threads;
   facts.sharedBytes = layout.bytes;
   facts.blocks = tiling.getBlocks();
-  facts.queryRows = group;
-  const int64_t scratchRows = blocks ? 2 * parts + 2 : parts;
+  facts.queryRows = std::min(group, ::heddle::bundle::maxQueryRows);
+  const int64_t scratchRows = (blocks ? 2 * parts + 2 : parts) + (pooled > 0);
   facts.scratchBytes = 16 * scratchRows;
   facts.scratchBytesPerKey = 4 * scratchRows;
   Values arguments = v.openEntry(kernel, kernel.getSymName(),
@@ -131,7 +139,7 @@ LogicalResult SelectLowering::run() {
   loadArguments();
 
   int64_t taskRows = group * parts;
-  Value together = v.quotient(v.add(n, taskRows - 1), taskRows);
+  Value together = v.quotient(v.add(rowCount(), taskRows - 1), taskRows);
   v.loop(block, v.mul(lists, together), gridBlocks, [&](Value task) {
     Value list = v.quotient(task, together);
     Value first = v.mul(v.sub(task, v.mul(list, together)), parts);
@@ -145,6 +153,11 @@ LogicalResult SelectLowering::run() {
 
 void SelectLowering::loadArguments() {
   n = v.narrow(field(v.i64(), offsetof(abi::SelectArgs, n)));
+  rowEnd = n;
+  if (ofRange) {
+    rowBegin = v.narrow(field(v.i64(), offsetof(abi::SelectArgs, rowBegin)));
+    rowEnd = v.narrow(field(v.i64(), offsetof(abi::SelectArgs, rowEnd)));
+  }
   lists = field(v.i32(), offsetof(abi::SelectArgs, heads));
   headsPerList = v.word(1);
   if (sharesLists) {
@@ -229,7 +242,9 @@ void SelectLowering::scoreGroups(Value head, Value first, bool span) {
   }
   Value lse = v.at(sums, v.mul(v.mul(v.widen(head), v.widen(n)), 4));
   Value firstRow = v.mul(first, group);
-  Value end = v.least(v.add(firstRow, parts * group), n);
+  if (ofRange)
+    firstRow = v.add(firstRow, rowBegin);
+  Value end = v.least(v.add(firstRow, parts * group), rowEnd);
   v.loop(firstRow, end, rows, [&](Value row) {
     // Everyone is done with the shared memory of the rows or lists before.
     v.barrier();
@@ -257,7 +272,7 @@ void SelectLowering::scoreGroups(Value head, Value first, bool span) {
     });
     v.when(v.compare(CmpIPredicate::ult, thread, parts), [&] {
       // Rows of the group that there are; none behind the last group.
-      Value count = v.sub(n, v.add(firstRow, v.mul(thread, group)));
+      Value count = v.sub(rowEnd, v.add(firstRow, v.mul(thread, group)));
       count = v.greatest(v.least(count, v.word(group)), v.word(1));
       if (sharesLists)
         count = v.mul(count, headsPerList);
@@ -574,6 +589,10 @@ void SelectLowering::storeScores(ValueRange sums, Value tile, Value to,
 Value SelectLowering::scratchRow(Value row) {
   Value rowBytes = v.mul(v.quotient(v.add(n, 3), 4), 16);
   return v.at(scratch, v.mul(v.widen(row), v.widen(rowBytes)));
+}
+
+Value SelectLowering::rowCount() {
+  return ofRange ? v.sub(rowEnd, rowBegin) : rowEnd;
 }
 
 Value SelectLowering::scoresOf(Value part, bool span) {

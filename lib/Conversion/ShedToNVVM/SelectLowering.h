@@ -74,6 +74,7 @@ private:
   Values multiplyExact(Value row);
   void storeScores(ValueRange sums, Value tile, Value to, Value inverse,
                    Value first);
+  Value rowCount();
   Value scoresOf(Value part, bool span);
   Value scratchRow(Value row);
   std::pair<Value, int64_t> chunkAt(ArrayRef<Value> places, int64_t step);
@@ -102,12 +103,15 @@ private:
   const int64_t rowSquares; ///< 8-row squares that are worked on together
   const bool blocks;        ///< chooses blocks of `group` keys
   const bool sharesLists;   ///< query heads of a group share lists
+  const bool ofRange;       ///< one group, of some of the rows
+  const int64_t pooled;     ///< scores that are pooled, or 0
   /// Of the logits: of all keys and of the span's.
   const ::heddle::bundle::Scores functions[2];
   const SharedLayout layout;
 
   // Values of the function.
   Value args, n, thread, lane, warp, shared, scratch;
+  Value rowBegin, rowEnd;            ///< i32: rows that have groups
   Value lists;                       ///< i32: rows of lists
   Value headsPerList;                ///< i32
   Value keyStride;                   ///< i64, bytes

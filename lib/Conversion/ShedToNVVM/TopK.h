@@ -82,10 +82,15 @@ struct KeyChoice {
   Value n;         ///< i32
   Value thread;    ///< i32
   Value shared;    ///< as TopK::run() wants it
+  /// If not 0, a key's score is the largest of so many, see abi::SelectArgs,
+  /// and `pool` is a row of scratch to write them to.
+  int64_t pooled = 0;
+  Value pool = {};
 };
 
 /// Writes the list of row `row` of lists and group `which` (i32) of its keys'
-/// scores, see TopK::run(); where the scores are to be shown, these as well.
+/// scores, see TopK::run(), which may change; where the scores are to be shown,
+/// those that are chosen by as well.
 void chooseKeys(NVVMBuilder &v, const KeyChoice &choice, Value row, Value which,
                 Value scores);
 

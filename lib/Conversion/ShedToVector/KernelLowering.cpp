@@ -8,6 +8,7 @@
 #include "KernelLowering.h"
 
 #include "bundle/abi/Abi.h"
+#include "bundle/program/Manifest.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -78,6 +79,10 @@ void KernelLowering::layOut() {
     kernel.walk([&](shed::ForQueriesOp loop) { spans |= loop.getSpan(); });
     if (spans) {
       layout.spanMass = layout.perKey;
+      layout.perKey += 4;
+    }
+    if (cast<shed::TopKOp>(kernel.getBody().front().back()).getPooled()) {
+      layout.pool = layout.perKey;
       layout.perKey += 4;
     }
   }
@@ -157,6 +162,11 @@ void KernelLowering::loadArguments() {
   if (selects) {
     taskRow = v.mul(task, *kernel.getGroup());
     taskEnd = v.least(v.add(taskRow, *kernel.getGroup()), n);
+    // One group for all rows may be of some of them.
+    if (*kernel.getGroup() == ::heddle::bundle::groupOfAll) {
+      taskRow = field(i64, offsetof(abi::SelectArgs, rowBegin));
+      taskEnd = field(i64, offsetof(abi::SelectArgs, rowEnd));
+    }
   } else {
     Value first = v.at(field(ptr, offsetof(abi::AttentionArgs, firstRow)),
                        v.mul(task, 4));
@@ -180,8 +190,11 @@ func::FuncOp KernelLowering::run() {
   auto type = v.b.getFunctionType({v.ptr(), v.i64(), v.i64(), v.ptr()}, {});
   function = func::FuncOp::create(v.b, kernel.getSymName(), type);
   function->setAttr("heddle.query_rows",
-                    v.b.getI64IntegerAttr(selects ? *kernel.getGroup()
-                                                  : tiling.getQueryRows()));
+                    v.b.getI64IntegerAttr(
+                        selects
+                            ? std::min<int64_t>(*kernel.getGroup(),
+                                                ::heddle::bundle::maxQueryRows)
+                            : tiling.getQueryRows()));
   function->setAttr("heddle.scratch_bytes",
                     v.b.getI64IntegerAttr(layout.bytes));
   function->setAttr("heddle.scratch_bytes_per_key",

@@ -44,7 +44,7 @@ struct ScratchLayout {
   /// Bytes of one panel's part.
   int64_t queryPanel = 0, rowPanel = 0, contextPanel = 0;
   /// Bytes for each of the n keys; offsets in them, times n.
-  int64_t list = 0, mass = 0, spanMass = 0, perKey = 0;
+  int64_t list = 0, mass = 0, spanMass = 0, pool = 0, perKey = 0;
   /// Likewise, of the keys of each list of blocks.
   SmallVector<std::pair<shed::KeyEntries, int64_t>> blocks;
 };
@@ -173,6 +173,7 @@ private:
   void initMass(bool span);
   Value massAt(bool span);
   void topK(shed::TopKOp op);
+  Value chosenBy(Value mass, int64_t pooled);
   void poolMass(Value mass, Value from, Value to, Value split, Value padded);
   Value storeLargest(Value scores, Value from, Value to, Value keep,
                      Value limit, Value target);

@@ -9,6 +9,8 @@
 
 #include "bundle/abi/Abi.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace mlir::heddle;
 namespace abi = ::heddle::abi;
@@ -107,6 +109,41 @@ void KernelLowering::poolMass(Value mass, Value from, Value to, Value split,
   });
 }
 
+/// The scores that keys are chosen by: infinity where they are always listed,
+/// the others' pooled.
+Value KernelLowering::chosenBy(Value mass, int64_t pooled) {
+  Value begin = field(v.i64(), offsetof(abi::SelectArgs, alwaysBegin));
+  Value end = field(v.i64(), offsetof(abi::SelectArgs, alwaysEnd));
+  auto at = [&](Value scores, Value key) {
+    return v.at(scores, v.mul(key, 4));
+  };
+  if (pooled > 0) {
+    Value to = v.at(v.at(scratch, layout.bytes), v.mul(n, layout.pool));
+    Value gap = v.sub(end, begin), count = v.sub(n, gap);
+    // Where the keys that are chosen from stand in a row of their own.
+    v.loop(v.constant(0), count, 1, [&](Value place) {
+      auto keyAt = [&](Value place) {
+        return v.select(v.compare(arith::CmpIPredicate::slt, place, begin),
+                        place, v.add(place, gap));
+      };
+      // The bits of scores order like integers.
+      Value best =
+          v.loop(v.greatest(v.add(place, -(pooled / 2)), v.constant(0)),
+                 v.least(v.add(place, pooled / 2 + 1), count), 1,
+                 v.integer(v.i32(), 0), [&](Value neighbor, ValueRange found) {
+                   return Values{v.greatest(
+                       found[0], v.load(v.i32(), at(mass, keyAt(neighbor))))};
+                 })[0];
+      v.store(best, at(to, keyAt(place)));
+    });
+    mass = to;
+  }
+  v.loop(begin, end, 1, [&](Value key) {
+    v.store(v.real(std::numeric_limits<float>::infinity()), at(mass, key));
+  });
+  return mass;
+}
+
 void KernelLowering::topK(shed::TopKOp op) {
   auto listField = [&](Type type, size_t offset) {
     return field(type, offsetof(abi::SelectArgs, list) + offset);
@@ -136,6 +173,7 @@ void KernelLowering::topK(shed::TopKOp op) {
   Value zero = v.constant(0), mass = massAt(false);
   scale(mass, zero);
   if (!op.getBlocks()) {
+    mass = chosenBy(mass, static_cast<int64_t>(op.getPooled().value_or(0)));
     v.when(v.isSet(scores), [&] { showScores(mass, n, zero); });
     storeLargest(mass, zero, n, keep, n, to);
     return;

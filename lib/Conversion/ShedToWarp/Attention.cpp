@@ -29,6 +29,10 @@ LogicalResult AttentionWriter::run() {
     return kernel.emitOpError("has no form for warpgroups, which have kernels "
                               "of attention for bf16 and f16 and head dims "
                               "that are multiples of 64");
+  if (kernel.getPerLayer())
+    return kernel.emitOpError(
+        "has no form for warpgroups: heads that share lists are to share keys, "
+        "and a layer's do not");
   if (!taskRows)
     return kernel.emitOpError()
            << "has no form for warpgroups: heads share lists for groups of "

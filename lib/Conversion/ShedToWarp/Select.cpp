@@ -63,8 +63,9 @@ LogicalResult SelectWriter::run() {
   EntryFacts facts;
   facts.queryRows = group;
   const int64_t scratchRows = blocks ? 2 * parts + 2 : parts;
-  facts.scratchBytes = 16 * scratchRows;
-  facts.scratchBytesPerKey = 4 * scratchRows;
+  const int64_t pools = pooled ? 1 : 0;
+  facts.scratchBytes = 16 * (scratchRows + pools);
+  facts.scratchBytesPerKey = 4 * (scratchRows + pools);
   Values arguments = v.openEntry(kernel, kernel.getSymName(),
                                  {v.global(), v.global(), v.i64()}, facts);
   v.describePipeline(tiling);
@@ -235,6 +236,9 @@ void SelectWriter::choose(Value row, Value first) {
                         v.both(v.threadId(), warp::warpgroupThreads - 1));
   choice.shared = warp::SpaceOp::create(v.b, v.i32(), TopK::sharedBytes(),
                                         /*over_tiles=*/false, IntegerAttr());
+  choice.pooled = pooled;
+  if (pooled)
+    choice.pool = scratchRow(v.word(parts));
   v.loop(v.word(0), v.word(parts), 1, [&](Value part) {
     Value which = v.add(first, part);
     v.when(v.compare(CmpIPredicate::slt, v.mul(which, group), n), [&] {

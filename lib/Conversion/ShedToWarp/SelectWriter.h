@@ -35,8 +35,11 @@ public:
         channels(kernel.getHeadDim()), group(*kernel.getGroup()),
         groups(std::max<int64_t>(columns / group, 1)),
         parts(tiling.getConsumers() * groups),
-        blocks(
-            cast<shed::TopKOp>(kernel.getBody().front().back()).getBlocks()) {}
+        blocks(cast<shed::TopKOp>(kernel.getBody().front().back()).getBlocks()),
+        pooled(static_cast<int64_t>(
+            cast<shed::TopKOp>(kernel.getBody().front().back())
+                .getPooled()
+                .value_or(0))) {}
 
   LogicalResult run();
 
@@ -59,6 +62,7 @@ private:
   const int64_t groups; ///< of a warpgroup
   const int64_t parts;  ///< groups that a block scores together
   const bool blocks;    ///< chooses blocks of `group` keys
+  const int64_t pooled; ///< scores that are pooled, or 0
 
   // Values of the function: before all turns.
   Value args, scratch;

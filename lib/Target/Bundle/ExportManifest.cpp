@@ -40,6 +40,8 @@ bundle::Kernel exportKernel(KernelOp op, const Indices &indices) {
     result.group = static_cast<int64_t>(op.getGroup().value_or(0));
     result.blocks = op.getBlocks();
     result.perKvHead = op.getPerKvHead();
+    result.perLayer = op.getPerLayer();
+    result.pooled = static_cast<int64_t>(op.getPooled());
     return result;
   }
   result.kind = bundle::Kernel::Kind::Attention;

@@ -107,7 +107,7 @@ NVPTXBackend::chooseEncodings(ArrayRef<bundle::Selection> selections) const {
       llvm::any_of(rules, [&](const shed::WgmmaRule &rule) {
         return (rule.over == "list" || rule.over == "union") &&
                llvm::any_of(ofKeys, [&](const bundle::Selection &each) {
-                 return rule.shared == each.perKvHead &&
+                 return !each.perLayer && rule.shared == each.perKvHead &&
                         shed::dividesRows(rule, each.group);
                });
       });

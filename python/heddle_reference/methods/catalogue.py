@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Callable, Optional
 
-from . import cached, commit, composed, dllm_cache, drift, dyllm, layered, pairs
+from . import cached, commit, composed, dllm_cache, drift, dyllm, evicted, layered, pairs
 from .run import generate
 
 LLADA, DREAM = ("llada",), ("dream",)
@@ -169,6 +169,11 @@ def refreshing(rows):
 
 
 CHANGED = refreshing("least_similar(keep = 3/8) in %rows")
+EVICTED = ("%second = cadence at(step = 2) in block", "%rows = positions block",
+           "%kept = select columns(keep = 1/2, group = all, per_layer) by mean_probability pooled(3) "
+           "of %rows always %rows on %second",
+           "reuse kv", "recompute all on %start", "recompute %rows",
+           "attend dense until(%second) then pairs(%kept)")
 # The block's first position comes from the full pass, and nothing else does.
 FIRST_ALONE = ("%rows = positions block", *CACHED[:2], "recompute %rows alone",
                "attend dense", "%first = positions undecoded(first = 1)",
@@ -193,6 +198,10 @@ FAST = [
            schedule("losa_parallel", BLOCK, *CHANGED, "commit above(0.9)")),
     in_blocks("losa-new", by_threshold(cached.Losa),
            schedule("losa_new", BLOCK, *refreshing("%new"), "commit above(0.9)")),
+    in_blocks("sparse-dllm", lambda s, b, f: (evicted.Evicted("1/2"), commit.Quotas(s, b)),
+           schedule("sparse_dllm", BLOCK, *EVICTED), LLADA),
+    in_blocks("sparse-dllm-parallel", by_threshold(lambda: evicted.Evicted("1/2")),
+           schedule("sparse_dllm_parallel", BLOCK, *EVICTED, "commit above(0.9)")),
     in_blocks("dual-cache-drift", lambda s, b, f: (drift.DriftingCache(0.9, 6), commit.Quotas(s, b)),
            schedule("dual_cache_drift", "%start = cadence drift(below = 0.9, within = 6) in block", *DUAL),
            LLADA),

@@ -413,7 +413,9 @@ class AttentionTest(unittest.TestCase):
                 (heddle.HeddleError, "needs a model",
                  lambda: Attention(heddle.preset("dyllm"))(q, k, v)),
                 (heddle.HeddleError, "'pulsecol_drift' refreshes on drift.*needs a model",
-                 lambda: Attention(heddle.preset("pulsecol-drift"))(q, k, v))):
+                 lambda: Attention(heddle.preset("pulsecol-drift"))(q, k, v)),
+                (heddle.HeddleError, "'cols' of the schedule .* goes by a set of positions, which needs a model",
+                 lambda: attention(q, k, v, heddle.columns(0.5, "all", always=heddle.prompt)))):
             with self.subTest(text):
                 with self.assertRaisesRegex(error, text):
                     call()

@@ -16,7 +16,7 @@ import warnings
 from fractions import Fraction
 
 import heddle
-from heddle import (all_positions, at, attend, attention_outside, block, blocks, columns, commit, committed, decoded,
+from heddle import (all_positions, at, at_step, attend, attention_outside, block, blocks, columns, commit, committed, decoded,
                     dense, every, first, recompute, reuse, salient, schedule, sinks,
                     undecoded, uniform, visible, window)
 from common import ROOT
@@ -199,7 +199,7 @@ class TextTest(unittest.TestCase):
             heddle.pairs("window", 64.5j)
 
     def test_what_is_written_means_what_the_examples_do(self):
-        once, start = at(0.2), first(1).in_block()
+        once, start, second = at(0.2), first(1).in_block(), at_step(2).in_block()
         for name, made in {
                 "dense": attend(),
                 "pulsecol": attend(columns(keep=0.2), refresh=uniform(0.3, 16)),
@@ -212,6 +212,9 @@ class TextTest(unittest.TestCase):
                 recompute(block) + attend(dense),
                 "losa": reuse("kv", attention_outside(block, on=start, refresh=block, keep=0.25)) +
                 recompute(all_positions, on=start) + recompute(block) + attend(dense),
+                "sparse-dllm": attend(columns(0.5, "all", per_layer=True, pooled=3, of=block, always=block,
+                                              on=second), until=second) +
+                reuse("kv") + recompute(all_positions, on=start) + recompute(block),
                 "threshold-revoke": commit("above", 0.6, revoke=0.9) + attend(),
                 "per-layer": attend(columns(keep="1/8", group=128), refresh=every(8)) +
                 attend(layers=(0, 1)) + attend(window(256), layers=(-1, -1)),

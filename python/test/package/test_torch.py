@@ -390,6 +390,8 @@ class PatchTest(unittest.TestCase):
             self.assertFalse(hasattr(model, "_heddle_patch"))
         with self.assertRaisesRegex(heddle.HeddleError, "refreshes by drift, which .* needs a model"):
             heddle.patch(model, preset("pulsecol-drift"), steps=16)
+        with self.assertRaisesRegex(heddle.HeddleError, "a selection by a set of positions, which needs a model"):
+            heddle.patch(model, heddle.attend(heddle.columns(0.5, "all", of=heddle.block), refresh=heddle.every(4)), steps=16)
         for wrong in (-1, 0):
             with self.assertRaisesRegex(ValueError, "gen_length: expected 1 or more"):
                 heddle.patch(model, preset("dense"), steps=4, gen_length=wrong)

@@ -21,6 +21,7 @@ bool CudaEngine::supports(const bundle::Manifest &manifest,
     return false;
   for (const bundle::Selection &each : manifest.selections)
     if (each.kind != bundle::Selection::Kind::Columns || each.perKvHead ||
+        each.perLayer || each.rows >= 0 || each.always >= 0 ||
         each.cadence.inBlock)
       return false;
   for (const bundle::Rule &rule : manifest.rules)

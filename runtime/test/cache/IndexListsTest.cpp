@@ -89,6 +89,25 @@ TEST(IndexLists, TakeAnyEncoding) {
   }
 }
 
+TEST(IndexLists, HaveRoomForAllKeysWhereSomeAreAlwaysListed) {
+  IndexListShape shape = example();
+  shape.selections[0].always = 0;
+  shape.selections[0].group = bundle::groupOfAll;
+  shape.selections[0].perLayer = true;
+  Result<IndexLists> lists = IndexLists::allocate(shape);
+  ASSERT_TRUE(lists) << lists.error().text();
+  EXPECT_EQ(lists->list(0, 0, 0).groups, 1);
+  EXPECT_EQ(lists->list(0, 0, 0).headsPerList, 2);
+  EXPECT_EQ(lists->list(0, 0, 0).rowBytes, 8 * 4);
+  lists->keep(0, 0, 0, 8, 5);
+  EXPECT_EQ(lists->list(0, 0, 0).keep, 5);
+  EXPECT_EQ(lists->list(0, 0, 0).rowBytes, 5 * 4);
+  EXPECT_EQ(lists->list(1, 0, 0).keep, 8); // a layer's own
+  EXPECT_EQ(lists->list(0, 1, 0).keep, 5); // of 5 places
+  lists->see(0, 6, 0);
+  EXPECT_EQ(lists->list(0, 0, 0).keep, 6);
+}
+
 TEST(IndexLists, RememberWhichAreFilled) {
   Result<IndexLists> lists = IndexLists::allocate(example());
   ASSERT_TRUE(lists);

@@ -23,7 +23,34 @@ std::string conformance::toString(const Choice &choice) {
     text += " boundary=" + std::to_string(choice.boundary) +
             " split=" + std::to_string(choice.split) +
             (choice.bySpan ? " by span" : "");
+  if (choice.alwaysBegin < choice.alwaysEnd)
+    text += " always=" + std::to_string(choice.alwaysBegin) + ".." +
+            std::to_string(choice.alwaysEnd);
   return text;
+}
+
+std::pair<int64_t, int64_t> conformance::Choice::rowsOf(const Kernel &kernel,
+                                                        int64_t which,
+                                                        int64_t n) const {
+  if (kernel.group == bundle::groupOfAll)
+    return {rowBegin, rowEnd};
+  const int64_t begin = which * kernel.group;
+  return {begin, std::min(begin + kernel.group, n)};
+}
+
+void conformance::Choice::fill(abi::SelectArgs &args) const {
+  args.boundary = boundary;
+  args.spanKeep = spanKeep;
+  args.rowBegin = rowBegin;
+  args.rowEnd = rowEnd;
+  args.alwaysBegin = alwaysBegin;
+  args.alwaysEnd = alwaysEnd;
+}
+
+int64_t conformance::headsPerList(const Kernel &kernel, const Shape &shape) {
+  return kernel.perLayer    ? shape.queryHeads()
+         : kernel.perKvHead ? shape.ratio
+                            : 1;
 }
 
 std::vector<Choice> conformance::choicesFor(const bundle::Kernel &kernel,
@@ -32,8 +59,19 @@ std::vector<Choice> conformance::choicesFor(const bundle::Kernel &kernel,
   auto upTo = [&](int64_t most) {
     return 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(most));
   };
-  if (!kernel.blocks)
-    return {{.keep = 1}, {.keep = upTo(n)}, {.keep = n}};
+  if (!kernel.blocks) {
+    std::vector<Choice> columns = {{.keep = 1}, {.keep = upTo(n)}, {.keep = n}};
+    Choice &beside = columns.emplace_back();
+    beside.alwaysBegin = upTo(n) - 1;
+    beside.alwaysEnd = beside.alwaysBegin + upTo(n - beside.alwaysBegin);
+    const int64_t always = beside.alwaysEnd - beside.alwaysBegin;
+    beside.keep = always + (always < n ? upTo(n - always) : 0);
+    for (Choice &each : columns) {
+      each.rowBegin = upTo(n) - 1;
+      each.rowEnd = each.rowBegin + upTo(n - each.rowBegin);
+    }
+    return columns;
+  }
   int64_t all = bundle::blockCount(n, kernel.group, 0);
   std::vector<Choice> choices = {{.keep = upTo(all)}};
   if (n == 1)

@@ -17,6 +17,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace heddle::conformance {
@@ -62,13 +63,24 @@ struct Choice {
   int64_t keep = 1;
   int64_t split = 0, boundary = 0, spanKeep = 0;
   bool bySpan = false; ///< the second span is scored by itself
+  /// Of a group of all rows those that score, and keys that are always listed.
+  int64_t rowBegin = 0, rowEnd = 0, alwaysBegin = 0, alwaysEnd = 0;
+
+  /// The rows of group `which` of a kernel.
+  std::pair<int64_t, int64_t> rowsOf(const bundle::Kernel &kernel,
+                                     int64_t which, int64_t n) const;
+  /// What a kernel is asked for.
+  void fill(abi::SelectArgs &args) const;
 };
+
+/// Query heads that share a list of a select kernel.
+int64_t headsPerList(const bundle::Kernel &kernel, const Shape &shape);
 
 /// "keep=3 boundary=2 split=40 by span"
 std::string toString(const Choice &choice);
 
-/// Choices on n keys: one, some and all of them, and of blocks in each of the
-/// ways to tell spans apart.
+/// Choices on n keys: one, some and all of them, some beside others that are
+/// always listed, and of blocks in each of the ways to tell spans apart.
 std::vector<Choice> choicesFor(const bundle::Kernel &kernel, int64_t n,
                                std::mt19937_64 &random);
 

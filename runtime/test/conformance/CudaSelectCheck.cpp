@@ -27,19 +27,18 @@ public:
              Finding &finding, std::mt19937_64 &random)
       : CudaCase(gpu, variant, std::move(sequences), apart, finding),
         kernel(kernel), group(kernel.group), blocks(kernel.blocks),
-        share(kernel.perKvHead ? problem(0).shape.ratio : 1),
+        share(headsPerList(kernel, problem(0).shape)),
         encoding(blocks ? bundle::Encoding::Int32 : variant.encoding) {
     const auto count = static_cast<int64_t>(inputs.size());
     arguments = plan.add("arguments", sizeof(abi::SelectArgs) * count);
     for (const std::shared_ptr<Inputs> &each : inputs) {
       Lists &lists = all.emplace_back();
       const int64_t n = each->problem.shape.n;
-      lists.choice.keep = each->keep;
-      if (blocks) {
-        const std::vector<Choice> choices = choicesFor(kernel, n, random);
-        lists.choice = choices[random() % choices.size()];
-        name += ", " + toString(lists.choice);
-      }
+      const std::vector<Choice> choices = choicesFor(kernel, n, random);
+      lists.choice = choices[random() % choices.size()];
+      if (!blocks && lists.choice.alwaysBegin == lists.choice.alwaysEnd)
+        lists.choice.keep = each->keep;
+      name += ", " + toString(lists.choice);
       lists.groups = (n - 1) / group + 1;
       lists.count = heads() / share * lists.groups;
       // Of lists of blocks, some have more entries than there are.
@@ -105,7 +104,9 @@ private:
 
   void pickGroups(size_t s, std::mt19937_64 &random) {
     const Shape &shape = problem(s).shape;
-    const double work = 2.0 * group * share * shape.n * shape.headDim;
+    const double work = 2.0 * static_cast<double>(std::min(group, shape.n)) *
+                        static_cast<double>(share) *
+                        static_cast<double>(shape.n * shape.headDim);
     // Both the log-sum-exp and the scores are made by definition, twice where a
     // span is scored apart.
     const int64_t times = all[s].choice.bySpan ? 4 : 2;
@@ -129,10 +130,10 @@ private:
     std::fill(values, values + heads() * n, INFINITY);
     std::vector<int64_t> rows;
     for (int64_t at : all[s].picked) {
-      const int64_t begin = at % all[s].groups * group;
+      auto [begin, end] = all[s].choice.rowsOf(kernel, at % all[s].groups, n);
       const int64_t first = at / all[s].groups * share;
       for (int64_t head = first; head < first + share; ++head)
-        for (int64_t row = begin; row < std::min(n, begin + group); ++row)
+        for (int64_t row = begin; row < end; ++row)
           rows.push_back(head * n + row);
     }
     rt::parallelFor(static_cast<int64_t>(rows.size()), [&](int64_t i, int) {
@@ -159,8 +160,7 @@ private:
     args.list.rowBytes = all[s].rowBytes;
     args.list.split = choice.split;
     args.list.headsPerList = share;
-    args.boundary = choice.boundary;
-    args.spanKeep = choice.spanKeep;
+    choice.fill(args);
     args.spanLse = choice.bySpan ? all[s].spanLseOnHost->as<float>() : nullptr;
     return args;
   }
@@ -244,14 +244,14 @@ private:
   /// Scores of a list's keys or blocks as the definitions have them.
   std::vector<double> scoresOf(size_t s, int64_t at, GuardedBuffer &lse) const {
     const Shape &shape = problem(s).shape;
-    const int64_t begin = at % all[s].groups * group;
+    auto [begin, end] =
+        all[s].choice.rowsOf(kernel, at % all[s].groups, shape.n);
     std::vector<double> keys = rt::reference::listScores(
-        hostArgs(s), at / all[s].groups, begin,
-        std::min(begin + group, shape.n), lse.as<float>(), shape.headDim,
-        shape.dtype, kernel.scores);
+        hostArgs(s), at / all[s].groups, begin, end, lse.as<float>(),
+        shape.headDim, shape.dtype, kernel.scores);
     return blocks ? rt::reference::blockMeans(keys, group, all[s].choice.split,
                                               all[s].choice.bySpan)
-                  : keys;
+                  : rt::reference::chosenBy(hostArgs(s), keys, kernel.pooled);
   }
 
   void compareScores(size_t s, int64_t at, std::span<const float> found,
@@ -259,22 +259,31 @@ private:
                      const std::string &where) {
     if (expected.empty())
       return;
-    const double top = *std::max_element(expected.begin(), expected.end());
-    const int64_t n = problem(s).shape.n, begin = at % all[s].groups * group;
+    double top = 0;
+    for (double score : expected)
+      if (std::isfinite(score))
+        top = std::max(top, score);
+    const int64_t n = problem(s).shape.n;
+    auto [begin, end] = all[s].choice.rowsOf(kernel, at % all[s].groups, n);
     const int64_t head = at / all[s].groups * share;
     double largest = 0;
     for (int64_t h = head; h < head + share; ++h)
-      for (int64_t row = begin; row < std::min(begin + group, n); ++row)
+      for (int64_t row = begin; row < end; ++row)
         if (double lse = lses.as<float>()[h * n + row]; std::isfinite(lse))
           largest = std::max(largest, std::abs(lse));
     constexpr double negligible = 1e-6, least = 1e-30;
-    for (size_t entry = 0; entry < expected.size(); ++entry)
-      finding.measure(std::abs(found[entry] - expected[entry]) /
-                          std::max({expected[entry], negligible * top, least}),
-                      allowedError(problem(s).shape.dtype, largest) +
-                          cudaLogitError(kernel, problem(s).shape.dtype) *
-                              std::max(1.0, largest),
-                      where + ", score " + std::to_string(entry));
+    for (size_t entry = 0; entry < expected.size(); ++entry) {
+      // Keys that are always listed score infinity.
+      const bool same = static_cast<double>(found[entry]) == expected[entry];
+      finding.measure(
+          same ? 0
+               : std::abs(found[entry] - expected[entry]) /
+                     std::max({expected[entry], negligible * top, least}),
+          allowedError(problem(s).shape.dtype, largest) +
+              cudaLogitError(kernel, problem(s).shape.dtype) *
+                  std::max(1.0, largest),
+          where + ", score " + std::to_string(entry));
+    }
   }
 
   void compareLists(size_t s, const std::vector<std::byte> &first,

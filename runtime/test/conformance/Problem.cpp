@@ -188,7 +188,7 @@ void Problem::setSinks(const bundle::Kernel &kernel) {
 RandomLists::Form RandomLists::formOf(const Shape &shape,
                                       const bundle::Selection &selection,
                                       int64_t keep, std::mt19937_64 &random) {
-  int64_t share = selection.perKvHead ? shape.ratio : 1;
+  int64_t share = selection.headsPerList(shape.queryHeads(), shape.kvHeads);
   Form form{shape.queryHeads() / share, (shape.n - 1) / selection.group + 1,
             keep, shape.n};
   form.headsPerList = share;

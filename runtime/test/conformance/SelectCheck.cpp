@@ -26,7 +26,7 @@ public:
       : kernel(kernel), entry(entry), problem(problem), choice(choice),
         blocks(kernel.blocks), group(kernel.group),
         groups((problem.shape.n - 1) / kernel.group + 1),
-        share(kernel.perKvHead ? problem.shape.ratio : 1), finding(finding),
+        share(headsPerList(kernel, problem.shape)), finding(finding),
         name(name), lists(problem.shape.queryHeads() / share * groups),
         indices(lists * choice.keep * 4), scores(lists * problem.shape.n * 4),
         spanLse(problem.shape.queryHeads() * problem.shape.n * 4),
@@ -44,8 +44,7 @@ public:
     args.list = bundle::int32Lists(indices.as<int32_t>(), groups, choice.keep);
     args.list.split = choice.split;
     args.list.headsPerList = share;
-    args.boundary = choice.boundary;
-    args.spanKeep = choice.spanKeep;
+    choice.fill(args);
     args.spanLse = choice.bySpan ? spanLse.as<float>() : nullptr;
   }
 
@@ -96,13 +95,13 @@ private:
 
   /// Scores of a list's keys or blocks as the definitions have them.
   std::vector<double> scoresOf(int64_t at, const float *lse) const {
-    int64_t begin = at % groups * group;
+    auto [begin, end] = choice.rowsOf(kernel, at % groups, problem.shape.n);
     std::vector<double> keys = rt::reference::listScores(
-        args, at / groups, begin, std::min(begin + group, problem.shape.n), lse,
-        problem.shape.headDim, problem.shape.dtype, kernel.scores);
+        args, at / groups, begin, end, lse, problem.shape.headDim,
+        problem.shape.dtype, kernel.scores);
     return blocks ? rt::reference::blockMeans(keys, group, choice.split,
                                               choice.bySpan)
-                  : keys;
+                  : rt::reference::chosenBy(args, keys, kernel.pooled);
   }
 
   void compare() {
@@ -146,21 +145,30 @@ private:
                      const std::string &where) {
     if (expected.empty())
       return;
-    double top = *std::max_element(expected.begin(), expected.end());
-    int64_t n = problem.shape.n, begin = at % groups * group;
+    double top = 0;
+    for (double score : expected)
+      if (std::isfinite(score))
+        top = std::max(top, score);
+    const int64_t n = problem.shape.n;
+    auto [begin, end] = choice.rowsOf(kernel, at % groups, n);
     double lse = 0;
     for (int64_t head = at / groups * share; head < (at / groups + 1) * share;
          ++head)
-      for (int64_t row = begin; row < std::min(begin + group, n); ++row)
+      for (int64_t row = begin; row < end; ++row)
         if (double own = lses.as<float>()[head * n + row]; std::isfinite(own))
           lse = std::max(lse, std::abs(own));
     // Scores far below the largest may be flushed to zero.
     constexpr double negligible = 1e-6, least = 1e-30;
-    for (size_t entry = 0; entry < expected.size(); ++entry)
-      finding.measure(std::abs(found[entry] - expected[entry]) /
-                          std::max({expected[entry], negligible * top, least}),
-                      allowedError(problem.shape.dtype, lse),
-                      where + ", score " + std::to_string(entry));
+    for (size_t entry = 0; entry < expected.size(); ++entry) {
+      // Keys that are always listed score infinity.
+      const bool same = static_cast<double>(found[entry]) == expected[entry];
+      finding.measure(
+          same ? 0
+               : std::abs(found[entry] - expected[entry]) /
+                     std::max({expected[entry], negligible * top, least}),
+          allowedError(problem.shape.dtype, lse),
+          where + ", score " + std::to_string(entry));
+    }
   }
 
   const bundle::Kernel &kernel;

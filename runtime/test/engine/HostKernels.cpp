@@ -434,12 +434,14 @@ void select(const Compiled &code, const Launch &launch) {
     for (int64_t list = 0; list < args.heads / args.list.headsPerList; ++list)
       for (int64_t g = 0; g < args.list.groups; ++g) {
         auto scoresBy = [&](const float *lse) {
+          const bool ofAll = group == bundle::groupOfAll;
           std::vector<double> keys = reference::listScores(
-              args, list, g * group, std::min(args.n, (g + 1) * group), lse,
+              args, list, ofAll ? args.rowBegin : g * group,
+              ofAll ? args.rowEnd : std::min(args.n, (g + 1) * group), lse,
               code.variant.headDim, code.dtype, code.kernel.scores);
           return blocks ? reference::blockMeans(keys, group, args.list.split,
                                                 args.spanLse != nullptr)
-                        : keys;
+                        : reference::chosenBy(args, keys, code.kernel.pooled);
         };
         const std::vector<double> scores = scoresBy(args.lse);
         std::vector<double> span;

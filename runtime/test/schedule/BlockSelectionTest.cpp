@@ -1,4 +1,4 @@
-//===- BlockSelectionTest.cpp - Lists of blocks, shared lists -------------===//
+//===- BlockSelectionTest.cpp - Lists of blocks, of all rows --------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,6 +21,8 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <tuple>
+#include <utility>
 
 using namespace heddle;
 using namespace heddle::rt;
@@ -245,7 +247,161 @@ void check(const Selection &selection, int64_t length, int64_t prompt,
   }
 }
 
+/// One list for all rows: of columns that the rows of a set pay most to, the
+/// best of neighbors for each, beside those of another set. -1: no such set.
+struct Evicting {
+  int rows = -1, always = -1; ///< bundle::Positions::Kind
+  int64_t pooled = 0;
+  bool perLayer = false, perKvHead = false;
+};
+
+void checkColumns(const Evicting &what, int64_t length, int64_t prompt,
+                  bool windowed) {
+  using Kind = bundle::Positions::Kind;
+  SCOPED_TRACE("rows " + std::to_string(what.rows) + " always " +
+               std::to_string(what.always) + " pooled " +
+               std::to_string(what.pooled) + " prompt " +
+               std::to_string(prompt));
+  ModelConfig config;
+  config.layers = 1;
+  config.queryHeads = 4;
+  config.kvHeads = 2;
+  config.headDim = 8;
+  Selection selection = blocksOf({1, 2}, KeepRule::Floor, Isolation::None);
+  selection.kind = Selection::Kind::Columns;
+  selection.group = bundle::groupOfAll;
+  selection.pooled = what.pooled;
+  selection.perLayer = what.perLayer;
+  selection.perKvHead = what.perKvHead;
+  bundle::Manifest manifest = blocksManifest(selection);
+  manifest.kernels[1].terms = {{Term::Kind::Columns, 0, 0}};
+  bundle::Kernel &select = manifest.kernels[2];
+  select.group = bundle::groupOfAll;
+  select.blocks = false;
+  select.pooled = what.pooled;
+  select.perLayer = what.perLayer;
+  auto set = [&](Kind kind) {
+    manifest.positions.emplace_back().kind = kind;
+    return std::ssize(manifest.positions) - 1;
+  };
+  int64_t n = length;
+  if (windowed) { // of the response, the first six positions are visible
+    set(Kind::Prompt);
+    set(Kind::Undecoded);
+    manifest.positions[1].count = 6;
+    manifest.visible = set(Kind::Union);
+    manifest.positions[2].of = {0, 1};
+    n = prompt + 6;
+  }
+  auto placesOf = [&](int kind) -> std::pair<int64_t, int64_t> {
+    return Kind(kind) == Kind::Prompt     ? std::pair(int64_t(0), prompt)
+           : Kind(kind) == Kind::Response ? std::pair(prompt, n)
+                                          : std::pair(int64_t(0), n);
+  };
+  auto [firstRow, endRow] = placesOf(int(Kind::All));
+  int64_t begin = 0, end = 0;
+  if (what.rows >= 0) {
+    manifest.selections[0].rows = set(Kind(what.rows));
+    if (auto [from, to] = placesOf(what.rows); from < to)
+      std::tie(firstRow, endRow) = std::pair(from, to);
+  }
+  if (what.always >= 0) {
+    manifest.selections[0].always = set(Kind(what.always));
+    std::tie(begin, end) = placesOf(what.always);
+  }
+  auto executor = ReferenceExecutor::create(manifest, config, DType::F32);
+  ASSERT_TRUE(executor) << executor.error().text();
+  test::States states({{length, prompt}});
+  ASSERT_TRUE((*executor)->beginRun(states.shapes, 2, 2));
+  std::mt19937 random(5);
+  test::Tensors memory(config, n, 3, DType::F32, random);
+  std::vector<std::byte> output;
+  auto batch = (*executor)->beginStep(states.all(1, 2));
+  ASSERT_TRUE(batch) << batch.error().text();
+  AttentionTensors tensors = memory.into(output);
+  Status executed = test::executeLayer(**executor, 0, **batch, tensors);
+  ASSERT_TRUE(static_cast<bool>(executed)) << executed.error().text();
+
+  SelectionView view = (*executor)->selections(0, 0)->at(0);
+  ASSERT_TRUE(view.indices);
+  const int64_t shared = what.perLayer ? 4 : what.perKvHead ? 2 : 1;
+  ASSERT_EQ(view.lists, config.queryHeads / shared);
+  ASSERT_EQ(view.groups, 1);
+  std::vector<int64_t> others;
+  for (int64_t j = 0; j < n; ++j)
+    if (j < begin || j >= end)
+      others.push_back(j);
+  const auto count = std::ssize(others);
+  ASSERT_EQ(view.keep,
+            n - count + (count ? std::max<int64_t>(1, count / 2) : 0));
+  std::vector<int64_t> rows;
+  for (int64_t i = firstRow; i < endRow; ++i)
+    rows.push_back(i);
+  std::vector<std::set<int64_t>> keys;
+  for (int64_t list = 0; list < view.lists; ++list) {
+    std::vector<double> paid(count), scores(count);
+    for (int64_t h = list * shared; h < (list + 1) * shared; ++h) {
+      const Matrix p = probabilities(tensors, h, n, 1 / std::sqrt(8.0), 0);
+      for (int64_t c = 0; c < count; ++c)
+        paid[c] += meanOver(p, rows, {others[c]});
+    }
+    for (int64_t c = 0; c < count; ++c)
+      for (int64_t d = 0; d < count; ++d)
+        if (c == d || 2 * std::abs(c - d) < what.pooled)
+          scores[c] = std::max(scores[c], paid[d]);
+    std::set<int64_t> expected;
+    for (int64_t c : best(scores, 0, count, view.keep - (n - count)))
+      expected.insert(others[c]);
+    for (int64_t j = begin; j < end; ++j)
+      expected.insert(j);
+    EXPECT_EQ(std::set<int64_t>(view.indices + list * view.keep,
+                                view.indices + (list + 1) * view.keep),
+              expected)
+        << "list " << list;
+    keys.push_back(expected);
+  }
+  EXPECT_EQ((*executor)->counters().scorePairs,
+            config.queryHeads * std::ssize(rows) * n);
+
+  // Every row attends to its list, of the set that scored or not.
+  batch = (*executor)->beginStep(states.all(2, 2));
+  ASSERT_TRUE(batch) << batch.error().text();
+  executed = test::executeLayer(**executor, 0, **batch, tensors);
+  ASSERT_TRUE(static_cast<bool>(executed)) << executed.error().text();
+  EXPECT_EQ((*executor)->counters().pairs, config.queryHeads * n * view.keep);
+  const auto *v = static_cast<const float *>(tensors.value);
+  const auto *o = static_cast<const float *>(tensors.output);
+  for (int64_t h = 0; h < config.queryHeads; ++h) {
+    const Matrix p = probabilities(tensors, h, n, 1 / std::sqrt(8.0), 0);
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t e = 0; e < config.headDim; ++e) {
+        double sum = 0, all = 0;
+        for (int64_t j : keys[h / shared]) {
+          all += p[i][j];
+          sum += p[i][j] * v[j * tensors.valueStride + h / 2 * 8 + e];
+        }
+        ASSERT_NEAR(o[i * tensors.outputStride + h * 8 + e], sum / all, 1e-5);
+      }
+  }
+}
+
 } // namespace
+
+TEST(ColumnSelection, KeepsASetBesideTheBestOfTheOthers) {
+  using Kind = bundle::Positions::Kind;
+  constexpr int prompt = int(Kind::Prompt), response = int(Kind::Response),
+                all = int(Kind::All), none = -1;
+  for (const Evicting &what : {Evicting{none, none, 0, false, false},
+                               Evicting{response, response, 3, true, false},
+                               Evicting{prompt, none, 0, true, false},
+                               Evicting{none, prompt, 5, false, true},
+                               Evicting{response, prompt, 1, false, false},
+                               Evicting{prompt, all, 3, true, false}})
+    for (int64_t length : {9, 0, 21}) { // a prompt that need not be there
+      checkColumns(what, 22, length, false);
+      checkColumns(what, 40, length, true);
+    }
+}
 
 TEST(BlockSelection, EveryIsolationEqualsItsStatement) {
   for (Isolation isolation : {Isolation::None, Isolation::Spans,

@@ -67,7 +67,7 @@ heddle.schedule @p(keep = 1/2) {
 // expected-note@+1 {{parameter 'group' is declared here}}
 heddle.schedule @p(group = 100) {
   %once = cadence first(1)
-  // expected-error@+1 {{must be a power of two from 16 to 1024 rows, found 100}}
+  // expected-error@+1 {{must be a power of two from 16 to 1024 rows, or all, found 100}}
   %cols = select columns(keep = 1/2, group = group) by mean_probability on %once
   attend dense
 }

@@ -35,7 +35,7 @@ heddle.plan @N2 {
 // -----
 
 heddle.plan @N3 {
-  // expected-error@+1 {{a group must be a power of two from 16 to 1024 rows, found 48}}
+  // expected-error@+1 {{a group must be a power of two from 16 to 1024 rows, or all, found 48}}
   heddle.kernel @k select(group = 48) by mean_probability
 }
 

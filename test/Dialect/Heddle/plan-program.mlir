@@ -94,6 +94,28 @@ heddle.schedule @kinds {
   attend dense until(%once) then pairs(%pairs)
 }
 
+// A selection that goes by sets stands behind them; its kernel is for all rows.
+// CHECK-LABEL: heddle.plan @evicted
+// CHECK: %[[BLOCK:.+]] = heddle.positions block
+// CHECK: heddle.recompute all on %{{.+}}
+// CHECK: heddle.selection @kept columns(keep = 0.5, group = all, per_layer) by mean_probability pooled(3) of %[[BLOCK]] always %[[BLOCK]] on at(step = 2) in block
+// CHECK: heddle.kernel @select_all_per_layer_pooled3 select(group = all, per_layer) by mean_probability pooled(3)
+// CHECK: heddle.kernel @attention_kept attention [columns(@kept, group = all)]
+// CHECK: heddle.phase on at(step = 2) in block
+// CHECK: heddle.refresh @kept with @select_all_per_layer_pooled3
+// CHECK: heddle.phase before at(step = 2) in block
+// CHECK: heddle.phase otherwise
+heddle.schedule @evicted {
+  %start = cadence first(1) in block
+  %second = cadence at(step = 2) in block
+  %block = positions block
+  %kept = select columns(keep = 0.5, group = all, per_layer) by mean_probability pooled(3) of %block always %block on %second
+  reuse kv
+  recompute all on %start
+  recompute %block
+  attend dense until(%second) then pairs(%kept)
+}
+
 // What is merged is merged by log-sum-exps.
 
 // CHECK-LABEL: heddle.plan @parts

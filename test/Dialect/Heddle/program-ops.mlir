@@ -253,6 +253,8 @@ heddle.plan @plan {
   heddle.kernel @select_blocks select(blocks = 32) by mean_probability
   // CHECK: heddle.kernel @select_shared select(group = 32, per_kv_head) by mean_probability
   heddle.kernel @select_shared select(group = 32, per_kv_head) by mean_probability
+  // CHECK: heddle.kernel @select_all select(group = all, per_layer) by mean_probability pooled(3)
+  heddle.kernel @select_all select(group = all, per_layer) by mean_probability pooled(3)
   heddle.rule default {
     heddle.phase on every(8) {
       heddle.attend_with @dense

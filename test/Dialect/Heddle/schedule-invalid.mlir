@@ -63,7 +63,7 @@ heddle.schedule @P1 {
 
 heddle.schedule @P2 {
   %c = cadence every(1)
-  // expected-error@+1 {{a group must be a power of two from 16 to 1024 rows, found 100}}
+  // expected-error@+1 {{a group must be a power of two from 16 to 1024 rows, or all, found 100}}
   %a = select columns(keep = 0.2, group = 100) by mean_probability on %c
 }
 
@@ -71,7 +71,7 @@ heddle.schedule @P2 {
 
 heddle.schedule @P2 {
   %c = cadence every(1)
-  // expected-error@+1 {{a group must be a power of two from 16 to 1024 rows, found 8}}
+  // expected-error@+1 {{a group must be a power of two from 16 to 1024 rows, or all, found 8}}
   %a = select columns(keep = 0.2, group = 8) by mean_probability on %c
 }
 
@@ -79,7 +79,7 @@ heddle.schedule @P2 {
 
 heddle.schedule @P2 {
   %c = cadence every(1)
-  // expected-error@+1 {{a group must be a power of two from 16 to 1024 rows, found 2048}}
+  // expected-error@+1 {{a group must be a power of two from 16 to 1024 rows, or all, found 2048}}
   %a = select columns(keep = 0.2, group = 2048) by mean_probability on %c
 }
 
@@ -87,7 +87,7 @@ heddle.schedule @P2 {
 
 heddle.schedule @P2 {
   %c = cadence every(1)
-  // expected-error@+1 {{a group must be a power of two from 16 to 1024 rows, found -16}}
+  // expected-error@+1 {{a group must be a power of two from 16 to 1024 rows, or all, found -16}}
   %a = "heddle.select"(%c) <{rule = #heddle.selection_rule<columns(keep = 0.2, group = -16) by mean_probability>}> : (!heddle.cadence) -> !heddle.pairs
 }
 

@@ -138,6 +138,26 @@ heddle.schedule @numbers_kept(keep = 512) {
   attend pairs(%u)
 }
 
+// One list for all rows, of all heads, by some rows, beside some keys.
+// CHECK-LABEL: heddle.schedule @kept_by_a_block
+heddle.schedule @kept_by_a_block(pool = 3) {
+  %c = cadence at(step = 2) in block
+  %block = positions block
+  %prompt = positions prompt
+  // CHECK: select columns(keep = 0.5, group = all, per_layer) by mean_probability pooled(3) of %block always %block on %{{.+}} in layers(0, 4){{$}}
+  %a = select columns(keep = 0.5, group = all, per_layer) by mean_probability pooled(pool) of %block always %block on %c in layers(0, 4)
+  // CHECK-NEXT: select columns(keep = 40, group = all) by mean_probability of %{{.*}}prompt on
+  %b = select columns(keep = 40, group = all) by mean_probability of %prompt on %c
+  // CHECK-NEXT: select columns(keep = 0.5, group = 32, per_kv_head) by mean_probability pooled(127) always %{{.*}}prompt on
+  %d = select columns(keep = 0.5, group = 32, per_kv_head) by mean_probability pooled(127) always %prompt on %c
+  %u = union %a, %b, %d
+  %start = cadence first(1) in block
+  reuse kv
+  recompute all on %start
+  recompute %block
+  attend dense until(%c) then pairs(%u)
+}
+
 // Stages.
 // CHECK-LABEL: heddle.schedule @stages
 heddle.schedule @stages {

@@ -90,7 +90,7 @@ heddle.schedule @slip {
 
 heddle.schedule @slip {
   %c = cadence first(1)
-  // expected-error@+2 {{columns has no argument 'kep'; it takes keep, group, rounding, per_kv_head}}
+  // expected-error@+2 {{columns has no argument 'kep'; it takes keep, group, rounding, per_kv_head, per_layer}}
   // expected-note@+1 {{did you mean 'keep'?}}
   %s = select columns(kep = 0.2, group = 32) by mean_probability on %c
   attend dense

@@ -308,3 +308,45 @@ shed.kernel @no_span select element(f32) head_dim(64) group(64) {
   // expected-error@+1 {{'shed.top_k' op chooses blocks and has no mass for the second span, by which arguments may ask to choose: add `span`}}
   shed.top_k %r blocks
 }
+
+// -----
+
+shed.kernel @pools_even select element(bf16) head_dim(64) group(32) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  // expected-error@+1 {{'shed.top_k' op pools 4 scores; expected an odd number from 3 to 127}}
+  shed.top_k %r pooled(4)
+}
+
+// -----
+
+// expected-error@+1 {{has lists of a whole layer, which its heads share: add `shared_lists`}}
+shed.kernel @own_of_layer select element(bf16) head_dim(64) group(32) per_layer {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r
+}

@@ -469,7 +469,7 @@ SelectResult heddle::test::runSelect(const KernelSet::Entry &kernel,
                                      const Sequence &s,
                                      const std::vector<float> &lse,
                                      const Choice &choice) {
-  EXPECT_EQ(kernel.queryRows, choice.group);
+  EXPECT_EQ(kernel.queryRows, std::min(choice.group, bundle::maxQueryRows));
   int64_t groups = (s.n + choice.group - 1) / choice.group;
   int64_t rows = s.heads / choice.headsPerList, keep = choice.keep;
   Guarded indices(rows * groups * keep * 4);
@@ -493,6 +493,10 @@ SelectResult heddle::test::runSelect(const KernelSet::Entry &kernel,
   args.boundary = choice.boundary;
   args.spanKeep = choice.spanKeep;
   args.spanLse = choice.spanLse;
+  args.rowBegin = choice.rowBegin;
+  args.rowEnd = choice.rowEnd;
+  args.alwaysBegin = choice.alwaysBegin;
+  args.alwaysEnd = choice.alwaysEnd;
   args.position = s.position.data();
   auto call = reinterpret_cast<abi::SelectKernel>(kernel.function);
   SelectResult result;

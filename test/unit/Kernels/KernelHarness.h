@@ -145,6 +145,9 @@ struct Choice {
   int64_t group = 0, keep = 0, headsPerList = 1;
   int64_t split = 0, boundary = 0, spanKeep = 0;
   const float *spanLse = nullptr;
+  /// Of one group for all rows, those that score; and keys that are always
+  /// listed.
+  int64_t rowBegin = 0, rowEnd = 0, alwaysBegin = 0, alwaysEnd = 0;
 };
 
 struct SelectResult {

@@ -7,9 +7,12 @@
 
 #include "KernelHarness.h"
 
+#include "bundle/program/Manifest.h"
+
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
+#include <limits>
 #include <numeric>
 
 using namespace heddle;
@@ -24,11 +27,13 @@ const int64_t groups[] = {16, 32, 64, 128, 256};
 /// of each list.
 std::vector<float> evaluateScores(const Sequence &s,
                                   const std::vector<float> &lse, int64_t group,
-                                  int64_t headsPerList = 1) {
+                                  int64_t headsPerList = 1,
+                                  int64_t firstRow = 0, int64_t endRow = 0) {
   std::vector<float> scores;
+  endRow = endRow ? endRow : s.n;
   for (int64_t first = 0; first < s.heads; first += headsPerList)
-    for (int64_t begin = 0; begin < s.n; begin += group) {
-      int64_t end = std::min(begin + group, s.n);
+    for (int64_t begin = firstRow; begin < endRow; begin += group) {
+      int64_t end = std::min(begin + group, endRow);
       for (int64_t j = 0; j < s.n; ++j) {
         double sum = 0;
         for (int64_t h = first; h < first + headsPerList; ++h)
@@ -55,6 +60,26 @@ std::vector<float> pool(const float *scores, int64_t n, int64_t size,
     means.push_back(static_cast<float>(
         sums[block] / (padded ? static_cast<double>(size) : counts[block])));
   return means;
+}
+
+/// What each list's keys are chosen by: infinity from `begin` to `end`, of the
+/// others the largest of `pooled` that follow each other.
+std::vector<float> chosenBy(const std::vector<float> &scores, int64_t n,
+                            int64_t begin, int64_t end, int64_t pooled) {
+  std::vector<float> result;
+  for (size_t row = 0; row < scores.size(); row += n) {
+    std::vector<float> others(scores.begin() + row, scores.begin() + row + n);
+    others.erase(others.begin() + begin, others.begin() + end);
+    std::vector<float> best;
+    for (auto at = others.begin(); at != others.end(); ++at)
+      best.push_back(*std::max_element(
+          at - std::min<int64_t>(pooled / 2, at - others.begin()),
+          at + std::min<int64_t>(pooled / 2 + 1, others.end() - at)));
+    best.insert(best.begin() + begin, end - begin,
+                std::numeric_limits<float>::infinity());
+    result.insert(result.end(), best.begin(), best.end());
+  }
+  return result;
 }
 
 /// The `keep` best of each group, lowest index first among equals.
@@ -113,6 +138,15 @@ protected:
       text += "heddle.kernel @gs" + g + " select(group = " + g +
               ", per_kv_head) by mean_probability\n";
     }
+    text += "heddle.kernel @all select(group = all) by mean_probability\n"
+            "heddle.kernel @layer select(group = all, per_layer) by "
+            "mean_probability pooled(3)\n"
+            "heddle.kernel @wide select(group = 32) by mean_probability "
+            "pooled(7)\n"
+            "heddle.kernel @shared select(group = 64, per_kv_head) by "
+            "mean_probability pooled(3)\n"
+            "heddle.kernel @sum select(group = 16, per_layer) by "
+            "mean_probability\n";
     return text;
   }
 };
@@ -173,6 +207,67 @@ TEST_P(Select, SharesLists) {
         if (HasFailure())
           return;
       }
+}
+
+/// By the rows of a range, beside keys that are always listed, by the best of
+/// neighbors, and by all heads.
+TEST_P(Select, ChoosesByRangesAndNeighbors) {
+  KernelSet set(GetParam(), "", kernels(), {"f32", "bf16"}, {64});
+  std::mt19937 random(testSeed());
+  struct Form {
+    const char *name;
+    int64_t group, headsPerList, pooled;
+  };
+  auto below = [&](int64_t bound) {
+    return static_cast<int64_t>(random() % bound);
+  };
+  for (bool bf16 : {false, true})
+    for (int64_t n : lengths)
+      for (const Form &form :
+           {Form{"all", bundle::groupOfAll, 1, 1},
+            Form{"layer", bundle::groupOfAll, 6, 3}, Form{"wide", 32, 1, 7},
+            Form{"shared", 64, 3, 3}, Form{"sum", 16, 6, 1}})
+        for (int turn = 0; turn < 4; ++turn) {
+          SCOPED_TRACE(std::string(bf16 ? "bf16 " : "f32 ") + form.name +
+                       " n " + std::to_string(n) + " turn " +
+                       std::to_string(turn));
+          Sequence s(random, bf16, n, 6, 2, 64);
+          std::vector<float> lse = evaluate(s, {}).lse;
+          Choice choice{.group = form.group, .headsPerList = form.headsPerList};
+          // All rows and none always; all always; ranges that reach an end.
+          choice.rowEnd = n;
+          if (turn > 0) {
+            choice.rowBegin = below(n);
+            choice.rowEnd = choice.rowBegin + 1 + below(n - choice.rowBegin);
+            choice.alwaysBegin = turn == 1 ? 0 : below(n);
+            choice.alwaysEnd =
+                turn == 1 ? below(n + 1)
+                : turn == 2
+                    ? n
+                    : choice.alwaysBegin + below(n - choice.alwaysBegin + 1);
+          }
+          const int64_t always = choice.alwaysEnd - choice.alwaysBegin;
+          choice.keep = always + (always < n ? 1 + below(n - always) : 0);
+          SelectResult got = runSelect(
+              set[std::string(form.name) + (bf16 ? "_bf16_d64" : "_f32_d64")],
+              s, lse, choice);
+          const bool ofAll = form.group == bundle::groupOfAll;
+          std::vector<float> want =
+              chosenBy(evaluateScores(s, lse, form.group, form.headsPerList,
+                                      ofAll ? choice.rowBegin : 0,
+                                      ofAll ? choice.rowEnd : n),
+                       n, choice.alwaysBegin, choice.alwaysEnd, form.pooled);
+          EXPECT_LT(relativeError(got.scores, want), 1e-5);
+          EXPECT_EQ(got.indices, bruteForce(got.scores, n, choice.keep));
+          for (size_t list = 0; list < got.indices.size(); list += choice.keep)
+            for (int64_t key = choice.alwaysBegin; key < choice.alwaysEnd;
+                 ++key)
+              EXPECT_TRUE(std::binary_search(
+                  got.indices.begin() + list,
+                  got.indices.begin() + list + choice.keep, key));
+          if (HasFailure())
+            return;
+        }
 }
 
 /// Blocks of one span, of two and of two of which one is scored by itself.

@@ -292,6 +292,24 @@ private:
     commits();
   }
 
+  /// Positions that follow each other.
+  std::string range() {
+    std::string set = value(
+        "p", oneOf({"positions block", "positions block", "positions response",
+                    "positions prompt", "positions from(block)",
+                    "positions before(block)", "positions all"}));
+    switch (below(6)) {
+    case 0:
+      return value("p", "hull " + value("p", anySet()));
+    case 1:
+      return value("p", "leading " + value("p", anySet()));
+    case 2:
+      return value("p", "fix " + set + " on " + fromStepOne());
+    default:
+      return set;
+    }
+  }
+
   /// Attention over the keys outside of a range is kept.
   void keptAttention() {
     dense = plainLogits = true;
@@ -304,23 +322,7 @@ private:
                          value("p", "positions undecoded(first = 20)"));
       add("visible " + value("p", "fix " + seen + " on " + start));
     }
-    std::string inside = value(
-        "p", oneOf({"positions block", "positions block", "positions response",
-                    "positions prompt", "positions from(block)",
-                    "positions before(block)", "positions all"}));
-    switch (below(6)) {
-    case 0:
-      inside = value("p", "hull " + value("p", anySet()));
-      break;
-    case 1:
-      inside = value("p", "leading " + value("p", anySet()));
-      break;
-    case 2:
-      inside = value("p", "fix " + inside + " on " + fromStepOne());
-      break;
-    default:
-      break;
-    }
+    std::string inside = range();
     std::string refreshed;
     if (below(3)) {
       refreshed = ", refresh = ";
@@ -545,10 +547,19 @@ private:
                             oneOf({"", "", "scaled_by(heads) "}) + "on " +
                             when);
     }
-    std::string shared = below(4) ? "" : ", per_kv_head";
-    return value("s", "select columns(keep = " + keep + ", group = " + size +
-                          rounding + shared + ") by mean_probability on " +
-                          when);
+    std::string shared =
+        below(4) ? "" : oneOf({", per_kv_head", ", per_layer"});
+    std::string by = " by mean_probability ";
+    if (below(5) == 0)
+      by += "pooled(" + oneOf({"3", "5", "127"}) + ") ";
+    const bool ofAll = below(5) == 0;
+    if (ofAll && below(3))
+      by += "of " + range() + " ";
+    if (below(5) == 0 || (ofAll && below(2)))
+      by += "always " + range() + " ";
+    return value("s", "select columns(keep = " + keep +
+                          ", group = " + (ofAll ? "all" : size) + rounding +
+                          shared + ")" + by + "on " + when);
   }
 
   void pairs() {

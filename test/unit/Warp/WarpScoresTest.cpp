@@ -35,6 +35,7 @@ struct Form {
   int64_t headDim = 128;
   bool blocks = false; ///< chooses blocks of as many keys as the group has rows
   int64_t sharers = 1; ///< heads that share a list
+  int64_t pooled = 0;  ///< scores that are pooled, or 0
 };
 
 /// A pass over all rows, adding to `init`.
@@ -72,7 +73,8 @@ std::string kernelOf(const Form &form) {
             pass("%t", "%e", "span ", "span") +
             "  shed.top_k %r span %t blocks";
   else
-    text += "  shed.top_k %r";
+    text += "  shed.top_k %r" +
+            (form.pooled ? " pooled(" + std::to_string(form.pooled) + ")" : "");
   text += "\n}\n";
   for (size_t at; (at = text.find("TYPE")) != std::string::npos;)
     text.replace(at, 4, form.type);
@@ -85,6 +87,7 @@ struct Choice {
   /// Of blocks, see abi::SelectArgs; `bySpan`: there is a spanLse.
   int64_t split = 0, boundary = 0, spanKeep = 0;
   bool bySpan = false;
+  int64_t alwaysBegin = 0, alwaysEnd = 0; ///< keys that are always listed
 };
 
 class WarpScores : public testing::Test {
@@ -156,6 +159,15 @@ protected:
       std::copy(blocks.begin(), blocks.end(), expected.begin() + at * c.n);
     }
 
+    heddle::abi::SelectArgs args{};
+    args.alwaysBegin = c.alwaysBegin;
+    args.alwaysEnd = c.alwaysEnd;
+    for (int64_t at = 0; !form.blocks && at < count; ++at) {
+      const std::vector<double> by = heddle::rt::reference::chosenBy(
+          args, std::span(expected).subspan(at * c.n, c.n), form.pooled);
+      std::copy(by.begin(), by.end(), expected.begin() + at * c.n);
+    }
+
     const Encoding encoding =
         std::string(form.encoding) == "uint16"   ? Encoding::Uint16
         : std::string(form.encoding) == "bitmap" ? Encoding::Bitmap
@@ -167,7 +179,6 @@ protected:
     const size_t skip =
         (16 - reinterpret_cast<uintptr_t>(lists.data()) % 16) % 16;
     std::vector<float> scores(count * c.n, -12345.0f);
-    heddle::abi::SelectArgs args{};
     args.query = query;
     args.key = key;
     args.lse = lse.data();
@@ -215,8 +226,11 @@ protected:
       const float *row = scores.data() + at * c.n;
       for (int64_t i = 0; i < shown[at]; ++i) {
         const double right = expected[at * c.n + i];
+        // Keys that are always listed score infinity.
         const double off =
-            std::abs(static_cast<double>(row[i]) - right) / right;
+            static_cast<double>(row[i]) == right
+                ? 0
+                : std::abs(static_cast<double>(row[i]) - right) / right;
         if (!(off < 1e-4) && wrong++ == 0)
           ADD_FAILURE() << c.n << " rows: score " << i << " of list " << at
                         << " is " << row[i] << ", not " << right;
@@ -318,6 +332,32 @@ TEST_F(WarpScores, AreMeansOverHeadsThatShare) {
   uint64_t seed = 1;
   for (const auto &[form, choices] : forms) {
     SCOPED_TRACE(form.group);
+    Compiled code = compileText(kernelOf(form));
+    ASSERT_FALSE(code.ptx.empty());
+    for (const Choice &choice : choices)
+      check(code, form, choice, seed++);
+    check(code, form, choices.back(), seed++, /*shows=*/false);
+  }
+}
+
+/// Keys beside those that are always listed, by the best of neighbors, which
+/// are on both sides of these: none, some at an end, in the middle, all; more
+/// neighbors than keys; several groups that use the same memory in turn.
+TEST_F(WarpScores, ChooseByNeighborsBesideWhatIsAlwaysListed) {
+  const std::pair<Form, std::vector<Choice>> forms[] = {
+      {{"bf16", 128, "uint16", two, 64, false, 1, 3},
+       {{1, 1, 1, 1, 1},
+        {130, 2, 1, 40, 3, 0, 0, 0, false, 0, 32},
+        {261, 1, 1, 99, 1, 0, 0, 0, false, 70, 101},
+        {33, 1, 1, 33, 1, 0, 0, 0, false, 0, 33}}},
+      {{"f16", 32, "bitmap", four, 64, false, 2, 127},
+       {{300, 4, 2, 60, 3, 0, 0, 0, false, 299, 300}}},
+      {{"bf16", 64, "int32", two, 64, false, 1, 0},
+       {{200, 2, 1, 50, 2, 0, 0, 0, false, 64, 96},
+        {200, 1, 1, 32, 2, 0, 0, 0, false, 168, 200}}}};
+  uint64_t seed = 1;
+  for (const auto &[form, choices] : forms) {
+    SCOPED_TRACE(form.pooled);
     Compiled code = compileText(kernelOf(form));
     ASSERT_FALSE(code.ptx.empty());
     for (const Choice &choice : choices)

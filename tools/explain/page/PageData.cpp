@@ -144,6 +144,8 @@ ordered_json selectionsOf(const Explanation &explanation,
     item["of"] = cost.of;
     item["apart"] = selection.isolation != Selection::Isolation::None;
     item["per_kv_head"] = selection.perKvHead;
+    item["per_layer"] = selection.perLayer;
+    item["all_rows"] = selection.group == groupOfAll;
     item["scorer"] = bundle::detail::nameOf(selection.scorer);
     item["cadence"] = spelling.apply(toString(selection.cadence));
     item["chosen_in"] = stepRuns(cost.refreshed);

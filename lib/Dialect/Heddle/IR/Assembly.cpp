@@ -26,13 +26,40 @@ namespace bundle = ::heddle::bundle;
 
 LogicalResult mlir::heddle::checkGroup(EmitError emitError, int64_t group,
                                        bool blocks) {
+  if (!blocks && group == ::heddle::bundle::groupOfAll)
+    return success();
   int64_t most = blocks ? ::heddle::bundle::maxBlock : maxGroup;
   if (group >= minGroup && group <= most && llvm::isPowerOf2_64(group))
     return success();
   return emitError() << (blocks ? "a block" : "a group")
                      << " must be a power of two from " << minGroup << " to "
-                     << most << (blocks ? " keys" : " rows") << ", found "
-                     << group;
+                     << most << (blocks ? " keys" : " rows, or all")
+                     << ", found " << group;
+}
+
+ParseResult mlir::heddle::parseGroup(AsmParser &parser, int64_t &group,
+                                     bool blocks) {
+  if (!blocks && succeeded(parser.parseOptionalKeyword("all"))) {
+    group = ::heddle::bundle::groupOfAll;
+    return success();
+  }
+  NumberPlace place(parser);
+  return failure(
+      place.parseInteger(group) ||
+      failed(checkGroup([&] { return place.error(); }, group, blocks)));
+}
+
+std::string mlir::heddle::groupText(int64_t group) {
+  return group == ::heddle::bundle::groupOfAll ? "all" : std::to_string(group);
+}
+
+LogicalResult mlir::heddle::checkPooled(EmitError emitError, int64_t pooled) {
+  if (pooled >= ::heddle::bundle::minPooled &&
+      pooled <= ::heddle::bundle::maxPooled && pooled % 2 == 1)
+    return success();
+  return emitError() << "scores are pooled over an odd number of keys from "
+                     << ::heddle::bundle::minPooled << " to "
+                     << ::heddle::bundle::maxPooled << ", found " << pooled;
 }
 
 LogicalResult mlir::heddle::checkCount(EmitError emitError, StringRef what,
@@ -503,12 +530,7 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
          return success();
        }},
       {blocks ? "size" : "group",
-       [&]() -> ParseResult {
-         NumberPlace place(parser);
-         return failure(place.parseInteger(value.group) ||
-                        failed(checkGroup([&] { return place.error(); },
-                                          value.group, blocks)));
-       }},
+       [&] { return parseGroup(parser, value.group, blocks); }},
       {"rounding",
        [&] {
          rounding = parser.getCurrentLocation();
@@ -517,12 +539,20 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
                            value.rule);
        },
        /*required=*/false}};
-  if (!blocks)
+  if (!blocks) {
     wanted.push_back({"per_kv_head", nullptr, /*required=*/false,
                       /*seen=*/false, &value.perKvHead});
+    wanted.push_back({"per_layer", nullptr, /*required=*/false,
+                      /*seen=*/false, &value.perLayer});
+  }
   ScorerAttr scorer;
+  SMLoc start = parser.getCurrentLocation();
   if (parseArguments(parser, spelled(value.kind), nullptr, wanted))
     return failure();
+  if (value.perKvHead && value.perLayer)
+    return parser.emitError(start, "has a list for each key/value head and one "
+                                   "for the layer; drop per_kv_head or "
+                                   "per_layer");
   if (value.count > 0 && rounding.isValid())
     return parser.emitError(rounding)
            << "rounds a fraction of the " << (blocks ? "blocks" : "keys")
@@ -559,6 +589,21 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
                               "is scaled by the heads, which only blocks can "
                               "be");
   }
+  loc = parser.getCurrentLocation();
+  if (succeeded(parser.parseOptionalKeyword("pooled"))) {
+    if (blocks)
+      return parser.emitError(loc,
+                              "pools the scores of neighboring keys, which "
+                              "only columns can: a block's score is the "
+                              "mean of its keys'");
+    if (parser.parseLParen())
+      return failure();
+    NumberPlace number(parser);
+    if (number.parseInteger(value.pooled) ||
+        failed(checkPooled([&] { return number.error(); }, value.pooled)) ||
+        parser.parseRParen())
+      return failure();
+  }
   rule = SelectionRuleAttr::get(parser.getContext(), std::move(value));
   return success();
 }
@@ -571,15 +616,19 @@ void mlir::heddle::printSelected(AsmPrinter &printer, SelectionRuleAttr rule) {
   else
     printer << bundle::detail::spellShare(value.keep);
   printer << (value.kind == SelectionKind::Blocks ? ", size = " : ", group = ")
-          << value.group;
+          << groupText(value.group);
   if (value.rule != KeepRule::Floor)
     printer << ", rounding = " << spelled(value.rule);
-  printer << (value.perKvHead ? ", per_kv_head) by " : ") by ")
+  printer << (value.perKvHead  ? ", per_kv_head) by "
+              : value.perLayer ? ", per_layer) by "
+                               : ") by ")
           << spelled(value.scorer);
   if (value.isolation != Isolation::None)
     printer << " isolating(" << spelled(value.isolation) << ')';
   if (value.scale != Scale::HeadDim)
     printer << " scaled_by(" << spelled(value.scale) << ')';
+  if (value.pooled)
+    printer << " pooled(" << value.pooled << ')';
 }
 
 ParseResult mlir::heddle::parseNoAttributes(OpAsmParser &parser,
@@ -601,10 +650,10 @@ ParseResult mlir::heddle::parseNoAttributes(OpAsmParser &parser,
                                  "as window(64)");
   // MLIR would take what follows for another op, and say that there is none.
   static constexpr StringRef clauses[] = {
-      "after",  "alone",       "and",       "at_once", "by",   "eos",
-      "from",   "in",          "isolating", "of",      "on",   "or",
-      "passes", "per_kv_head", "scaled_by", "scores",  "stop", "then",
-      "unseen", "until",       "within"};
+      "after",  "alone",  "always",      "and",       "at_once", "by",
+      "eos",    "from",   "in",          "isolating", "of",      "on",
+      "or",     "passes", "per_kv_head", "per_layer", "pooled",  "scaled_by",
+      "scores", "stop",   "then",        "unseen",    "until",   "within"};
   StringRef word;
   if (succeeded(parser.parseOptionalKeyword(&word, clauses)))
     return parser.emitError(loc) << "takes no '" << word

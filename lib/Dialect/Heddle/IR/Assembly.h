@@ -23,10 +23,13 @@ namespace mlir::heddle {
 
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 
-/// A group size must be a power of two in [minGroup, maxGroup] (P2), a block's
-/// one in [minGroup, bundle::maxBlock] (P6).
+/// A group size must be a power of two in [minGroup, maxGroup] or
+/// bundle::groupOfAll (P2), a block's one in [minGroup, bundle::maxBlock] (P6).
 LogicalResult checkGroup(EmitError emitError, int64_t group,
                          bool blocks = false);
+
+/// An odd number in [bundle::minPooled, bundle::maxPooled] (P15).
+LogicalResult checkPooled(EmitError emitError, int64_t pooled);
 
 /// Counts, periods, steps and sizes are from 1 to bundle::maxCount (C1, P3,
 /// P4). `what` names the number in the message: "a window's size".
@@ -138,10 +141,14 @@ ParseResult parseWhen(AsmParser &parser, WhenKindAttr &when,
 void printWhen(AsmPrinter &printer, Operation *, WhenKindAttr when,
                CadenceAttr cadence);
 
+/// A group's size, or `all`.
+ParseResult parseGroup(AsmParser &parser, int64_t &group, bool blocks);
+std::string groupText(int64_t group);
+
 /// `columns(keep = RATIO, group = INT)` or `blocks(keep = RATIO, size = INT)`,
-/// with `rounding = RULE` when it is not floor, and `per_kv_head`; `by` a
-/// scorer, `isolating(...)` if spans are told apart, `scaled_by(...)` if not by
-/// the head dim.
+/// with `rounding = RULE` when it is not floor, and `per_kv_head` or
+/// `per_layer`; `by` a scorer, `isolating(...)` if spans are told apart,
+/// `scaled_by(...)` if not by the head dim, `pooled(INT)`.
 ParseResult parseSelected(AsmParser &parser, SelectionRuleAttr &rule);
 void printSelected(AsmPrinter &printer, SelectionRuleAttr rule);
 inline void printSelected(AsmPrinter &printer, Operation *,

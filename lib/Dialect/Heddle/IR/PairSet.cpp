@@ -33,9 +33,10 @@ CadenceAttr mlir::heddle::cadenceOf(Value cadence) {
 }
 
 bool mlir::heddle::sameSelection(SelectOp a, SelectOp b) {
-  return a == b ||
-         (cadenceOf(a.getCadence()) == cadenceOf(b.getCadence()) &&
-          a.getRule() == b.getRule() && a.getLayersAttr() == b.getLayersAttr());
+  return a == b || (cadenceOf(a.getCadence()) == cadenceOf(b.getCadence()) &&
+                    a.getRule() == b.getRule() && a.getRows() == b.getRows() &&
+                    a.getAlways() == b.getAlways() &&
+                    a.getLayersAttr() == b.getLayersAttr());
 }
 
 TermAttr mlir::heddle::termOf(Operation *op) {

@@ -87,17 +87,17 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
     bool blocks = succeeded(parser.parseOptionalKeyword("blocks"));
     if ((!blocks && parser.parseKeyword("group")) || parser.parseEqual())
       return failure();
-    loc = parser.getCurrentLocation();
-    if (parser.parseInteger(group) ||
-        failed(
-            checkGroup([&] { return parser.emitError(loc); }, group, blocks)))
+    if (parseGroup(parser, group, blocks))
       return failure();
     if (blocks)
       properties.blocks = parser.getBuilder().getUnitAttr();
     if (!blocks && succeeded(parser.parseOptionalComma())) {
-      if (parser.parseKeyword("per_kv_head"))
+      if (succeeded(parser.parseOptionalKeyword("per_layer")))
+        properties.per_layer = parser.getBuilder().getUnitAttr();
+      else if (succeeded(parser.parseKeyword("per_kv_head")))
+        properties.per_kv_head = parser.getBuilder().getUnitAttr();
+      else
         return failure();
-      properties.per_kv_head = parser.getBuilder().getUnitAttr();
     }
     if (parser.parseRParen() || parser.parseKeyword("by"))
       return failure();
@@ -107,6 +107,13 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
     if (parseScorer(parser, scorer))
       return failure();
     properties.scorer = scorer;
+    if (!blocks && succeeded(parser.parseOptionalKeyword("pooled"))) {
+      int64_t pooled;
+      if (parser.parseLParen() || parser.parseInteger(pooled) ||
+          parser.parseRParen())
+        return failure();
+      properties.pooled = parser.getBuilder().getI64IntegerAttr(pooled);
+    }
   }
   return failure(parseScores(parser, *result.addRegion()) ||
                  parser.parseOptionalAttrDict(result.attributes));
@@ -123,21 +130,27 @@ void KernelOp::print(OpAsmPrinter &printer) {
       printer << " writes_lse";
   } else {
     printer << (getBlocks() ? "(blocks = " : "(group = ")
-            << getGroup().value_or(0)
-            << (getPerKvHead() ? ", per_kv_head)" : ")");
+            << groupText(getGroup().value_or(0))
+            << (getPerKvHead()  ? ", per_kv_head)"
+                : getPerLayer() ? ", per_layer)"
+                                : ")");
     if (std::optional<Scorer> scorer = getScorer())
       printer << " by " << spelled(*scorer);
+    if (getPooled())
+      printer << " pooled(" << getPooled() << ')';
   }
   printScores(printer, *this, getScores());
   printer.printOptionalAttrDict((*this)->getAttrs(),
                                 {"sym_name", "kind", "terms", "writes_lse",
-                                 "group", "blocks", "per_kv_head", "scorer"});
+                                 "group", "blocks", "per_kv_head", "per_layer",
+                                 "scorer", "pooled"});
 }
 
 LogicalResult KernelOp::verify() {
   // N3: each kind has its own parameters.
   if (isAttention()) {
-    if (getGroup() || getScorer() || getBlocks() || getPerKvHead())
+    if (getGroup() || getScorer() || getBlocks() || getPerKvHead() ||
+        getPerLayer() || getPooled())
       return emitOpError("computes attention, which has no group or scorer");
     SmallVector<FlatSymbolRefAttr> selections;
     SmallVector<::heddle::bundle::Term> terms;
@@ -160,8 +173,15 @@ LogicalResult KernelOp::verify() {
                        "log-sum-exp");
   if (!getGroup() || !getScorer())
     return emitOpError("selects, which needs a group and a scorer");
-  if (getBlocks() && getPerKvHead())
+  if (getBlocks() && (getPerKvHead() || getPerLayer()))
     return emitOpError("selects blocks, which each query head has its own of");
+  if (getPerKvHead() && getPerLayer())
+    return emitOpError("selects for each key/value head and for the layer");
+  if (getBlocks() && getPooled())
+    return emitOpError("selects blocks, whose scores are means of their keys'");
+  if (getPooled() && failed(checkPooled([&] { return emitOpError(); },
+                                        static_cast<int64_t>(getPooled()))))
+    return failure();
   return checkGroup([&] { return emitOpError(); }, *getGroup(), getBlocks());
 }
 
@@ -316,11 +336,17 @@ LogicalResult RefreshOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!kernel.isSelect() ||
       static_cast<int64_t>(*kernel.getGroup()) != rule.group ||
       *kernel.getScorer() != rule.scorer || kernel.getBlocks() != blocks ||
-      kernel.getPerKvHead() != rule.perKvHead) {
+      kernel.getPerKvHead() != rule.perKvHead ||
+      kernel.getPerLayer() != rule.perLayer ||
+      static_cast<int64_t>(kernel.getPooled()) != rule.pooled) {
     InFlightDiagnostic error = emitOpError("needs a select kernel of ");
-    error << (blocks ? "blocks of " : "group ") << rule.group
-          << (rule.perKvHead ? " per key/value head" : "") << " by "
-          << spelled(rule.scorer);
+    error << (blocks ? "blocks of " : "group ") << groupText(rule.group)
+          << (rule.perKvHead  ? " per key/value head"
+              : rule.perLayer ? " per layer"
+                              : "")
+          << " by " << spelled(rule.scorer);
+    if (rule.pooled)
+      error << " pooled(" << rule.pooled << ')';
     error.attachNote(kernel.getLoc()) << "the kernel is here";
     return error;
   }

@@ -20,16 +20,6 @@ using namespace mlir;
 using namespace mlir::heddle;
 namespace bundle = ::heddle::bundle;
 
-/// The selection of an op that has a rule for one.
-template <typename OpTy>
-static bundle::Selection selectionOf(OpTy op, StringRef name,
-                                     CadenceAttr cadence) {
-  bundle::Selection result = op.getRule();
-  result.name = name.str();
-  result.cadence = cadence.getValue();
-  return result;
-}
-
 /// The rule of some steps, or without a cadence that of the others.
 static void addCommit(Program &program, Operation *op, bundle::CommitRule rule,
                       std::vector<bundle::When> when) {
@@ -53,7 +43,7 @@ private:
   void findUsed();
   LogicalResult addSet(Operation *op);
   LogicalResult addPass(RecomputeOp op);
-  void addSelections();
+  LogicalResult addSelections();
   void addRefreshes();
   FailureOr<int64_t> indexOf(Value set) const {
     auto it = program.sets.find(set);
@@ -85,8 +75,12 @@ void Reader::findUsed() {
   SmallVector<Value> left;
   for (Operation &op : body) {
     auto commit = dyn_cast<CommitOp>(op);
-    if (commit ? !isIdle(commit) : isa<VisibleOp, RecomputeOp, ReuseOp>(op))
+    if (commit ? !isIdle(commit)
+               : isa<VisibleOp, RecomputeOp, ReuseOp, SelectionOp>(op))
       llvm::append_range(left, op.getOperands());
+    if (auto attend = dyn_cast<AttendOp>(op))
+      for (SelectOp select : selectionsOf(attend))
+        llvm::append_range(left, select.getOperands());
   }
   while (!left.empty()) {
     Operation *op = left.pop_back_val().getDefiningOp();
@@ -235,24 +229,38 @@ LogicalResult Reader::addPass(RecomputeOp op) {
 }
 
 /// Those of a plan, or of a schedule those that are read.
-void Reader::addSelections() {
-  auto add = [&](Operation *op, bundle::Selection selection) {
+LogicalResult Reader::addSelections() {
+  auto add = [&](auto op, StringRef name, CadenceAttr cadence) {
+    bundle::Selection selection = op.getRule();
+    selection.name = name.str();
+    selection.cadence = cadence.getValue();
+    for (auto [set, index] : {std::pair(op.getRows(), &selection.rows),
+                              std::pair(op.getAlways(), &selection.always)}) {
+      FailureOr<int64_t> found =
+          set ? indexOf(set) : FailureOr<int64_t>(int64_t(-1));
+      if (failed(found))
+        return failure();
+      *index = *found;
+    }
     program.selections.push_back(op);
     program.manifest.selections.push_back(std::move(selection));
+    return success();
   };
   for (auto op : body.getOps<SelectionOp>())
-    add(op, selectionOf(op, op.getSymName(), op.getCadenceAttr()));
+    if (failed(add(op, op.getSymName(), op.getCadenceAttr())))
+      return failure();
   for (auto attend : body.getOps<AttendOp>()) {
     for (SelectOp select : selectionsOf(attend)) {
       CadenceAttr cadence = cadenceOf(select.getCadence());
       bool known = llvm::any_of(program.selections, [&](Operation *other) {
         return sameSelection(select, cast<SelectOp>(other));
       });
-      if (!known && cadence)
-        add(select,
-            selectionOf(select, select.getName().value_or(""), cadence));
+      if (!known && cadence &&
+          failed(add(select, select.getName().value_or(""), cadence)))
+        return failure();
     }
   }
+  return success();
 }
 
 /// The passes that the refreshes of a schedule's selections ask for.
@@ -344,7 +352,8 @@ FailureOr<Program> Reader::read() {
     if (failed(index))
       return failure();
   }
-  addSelections();
+  if (failed(addSelections()))
+    return failure();
   addRefreshes();
   return std::move(program);
 }

@@ -39,6 +39,12 @@ void DenseOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 
 // L2: no layer is named twice.
 LogicalResult SelectOp::verify() {
+  // P15, P16: which sets these are does not matter here.
+  bundle::Selection rule = getRule();
+  rule.rows = getRows() ? 0 : -1;
+  rule.always = getAlways() ? 0 : -1;
+  if (auto wrong = bundle::checkForm(rule))
+    return emitOpError(*wrong);
   if (!getLayersAttr())
     return success();
   if (getLayersAttr().empty())

@@ -145,8 +145,14 @@ static ParseResult parseSet(AsmParser &parser, Term &set,
     if (parser.parseLParen() || parser.parseSymbolName(name) ||
         parser.parseComma() ||
         parser.parseKeyword(StringRef(groupName.data(), groupName.size())) ||
-        parser.parseEqual() || parser.parseInteger(group) ||
-        parser.parseRParen())
+        parser.parseEqual())
+      return failure();
+    const bool blocks = set.kind != ::heddle::bundle::Term::Kind::Columns;
+    if (!blocks && succeeded(parser.parseOptionalKeyword("all")))
+      group = ::heddle::bundle::groupOfAll;
+    else if (parser.parseInteger(group))
+      return failure();
+    if (parser.parseRParen())
       return failure();
     selection = FlatSymbolRefAttr::get(name);
     return success();
@@ -181,7 +187,7 @@ static void printTerm(AsmPrinter &printer, TermAttr term) {
   printer << setName(set) << '(';
   printer.printSymbolName(term.getSelection().getValue());
   printer << ", " << StringRef(::heddle::bundle::groupName(set.kind)) << " = "
-          << term.getGroup() << ')';
+          << groupText(term.getGroup()) << ')';
   for (const Term &each : set.within)
     printer << " within " << words(each);
 }

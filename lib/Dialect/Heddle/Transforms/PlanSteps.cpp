@@ -100,11 +100,16 @@ private:
 
 } // namespace
 
-/// "select_128", "select_128_per_kv_head", "select_blocks_128".
+/// "select_128", "select_128_per_kv_head", "select_blocks_128",
+/// "select_all_per_layer_pooled3".
 static std::string selectName(SelectOp select) {
   const bundle::Selection rule = select.getRule();
   return (rule.kind == SelectionKind::Blocks ? "select_blocks_" : "select_") +
-         std::to_string(rule.group) + (rule.perKvHead ? "_per_kv_head" : "");
+         (rule.group == bundle::groupOfAll ? "all"
+                                           : std::to_string(rule.group)) +
+         (rule.perKvHead ? "_per_kv_head" : "") +
+         (rule.perLayer ? "_per_layer" : "") +
+         (rule.pooled ? "_pooled" + std::to_string(rule.pooled) : "");
 }
 
 /// A name that becomes part of a C symbol: letters, digits and underscores. Of
@@ -132,7 +137,8 @@ SelectionOp Planner::selectionFor(SelectOp select) {
   auto selection = SelectionOp::create(
       builder, select.getLoc(),
       freshName(select.getName().value_or(spelled(select.getRule().kind))),
-      select.getRuleAttr(), cadenceOf(select.getCadence()));
+      select.getRuleAttr(), select.getRows(), select.getAlways(),
+      cadenceOf(select.getCadence()));
   selections.push_back({select, selection});
   return selection;
 }
@@ -150,12 +156,14 @@ KernelOp Planner::kernelFor(Location loc, const Twine &name, KernelKind kind,
                           ? ScorerAttr::get(builder.getContext(), rule.scorer)
                           : ScorerAttr();
   bool blocks = rule.kind == SelectionKind::Blocks;
-  bool perKvHead = rule.perKvHead;
+  bool perKvHead = rule.perKvHead, perLayer = rule.perLayer;
   const bundle::Scores function = scoresOf(*scores);
   for (KernelOp kernel : kernels)
     if (kernel.getKind() == kind && kernel.getTerms() == termArray &&
         kernel.getGroupAttr() == group && kernel.getScorerAttr() == scorer &&
         kernel.getBlocks() == blocks && kernel.getPerKvHead() == perKvHead &&
+        kernel.getPerLayer() == perLayer &&
+        static_cast<int64_t>(kernel.getPooled()) == rule.pooled &&
         scoresOf(kernel.getScores()) == function)
       return kernel;
   OpBuilder::InsertionGuard guard(builder);
@@ -163,7 +171,8 @@ KernelOp Planner::kernelFor(Location loc, const Twine &name, KernelKind kind,
   kernels.push_back(KernelOp::create(
       builder, loc, freshName(function.empty() ? name : name + "_scores"),
       KernelKindAttr::get(builder.getContext(), kind), termArray,
-      unit(writesLse), group, unit(blocks), unit(perKvHead), scorer));
+      unit(writesLse), group, unit(blocks), unit(perKvHead), unit(perLayer),
+      scorer, builder.getI64IntegerAttr(rule.pooled)));
   if (!function.empty()) {
     IRMapping mapping;
     scores->cloneInto(&kernels.back().getScores(), mapping);
@@ -367,8 +376,9 @@ void Planner::plan() {
   // Rules were made where they stand; what they name goes before them.
   Operation *firstRule = *result.getOps<RuleOp>().begin();
   Operation *first = &result.getBody()->front();
+  // Those that name sets of positions stand behind these.
   for (auto &[select, selection] : selections)
-    selection->moveBefore(first);
+    selection->moveBefore(selection->getNumOperands() ? firstRule : first);
   for (KernelOp kernel : kernels)
     kernel->moveBefore(firstRule);
   schedule.erase();

@@ -27,15 +27,18 @@ static void warnOfIdleOps(ScheduleOp schedule) {
   for (auto select : schedule.getOps<SelectOp>()) {
     const ::heddle::bundle::Selection rule = select.getRule();
     const bool columns = rule.kind == SelectionKind::Columns;
+    const std::string rows = rule.group == ::heddle::bundle::groupOfAll
+                                 ? "all rows"
+                                 : std::to_string(rule.group) + " rows";
     if (rule.count == 1)
       select.emitWarning("keeps one ")
-          << (columns ? "key" : "block") << " for " << rule.group
-          << " rows; write 1/1 if all are meant";
+          << (columns ? "key" : "block") << " for " << rows
+          << "; write 1/1 if all are meant";
     else if (columns && rule.count > 1 && rule.count <= 100 &&
              rule.count < rule.group)
       select.emitWarning("keeps ")
-          << rule.count << " keys for " << rule.group << " rows; write "
-          << rule.count << " percent if a fraction is meant";
+          << rule.count << " keys for " << rows << "; write " << rule.count
+          << " percent if a fraction is meant";
   }
   bool looks = false; // for EOS
   for (auto commit : schedule.getOps<CommitOp>()) {

@@ -11,6 +11,7 @@
 #include "heddle/Support/ScoreRegion.h"
 
 #include "bundle/abi/Abi.h"
+#include "bundle/program/Manifest.h"
 
 #include <numeric>
 
@@ -108,6 +109,10 @@ LogicalResult KernelOp::verifyRegions() {
   if ((getEncoding() || getSharedLists()) && !hasLists())
     return emitOpError() << "reads and writes no index list, so it can't have "
                          << (getEncoding() ? "an encoding" : "shared ones");
+  if (getPerLayer() && !getSharedLists())
+    return emitOpError()
+           << "has lists of a whole layer, which its heads share: "
+              "add `shared_lists`";
   Operation &last = getBody().front().back();
   if (getKind() == KernelKind::Attention && !isa<StoreOp>(last))
     return emitOpError() << "of kind attention must end in shed.store";
@@ -252,6 +257,19 @@ LogicalResult TopKOp::verify() {
     return emitOpError() << "chooses blocks and has no mass for the second "
                             "span, by which arguments may ask to choose: add "
                             "`span`";
+  if (!getPooled())
+    return success();
+  if (getBlocks())
+    return emitOpError()
+           << "pools the scores of keys and chooses blocks, whose "
+              "scores are means: drop `pooled`";
+  const int64_t pooled = *getPooled();
+  if (pooled < ::heddle::bundle::minPooled ||
+      pooled > ::heddle::bundle::maxPooled || pooled % 2 == 0)
+    return emitOpError() << "pools " << pooled
+                         << " scores; expected an odd number from "
+                         << ::heddle::bundle::minPooled << " to "
+                         << ::heddle::bundle::maxPooled;
   return success();
 }
 

@@ -204,7 +204,8 @@ static bool suits(const WgmmaRule &rule, KernelOp kernel) {
   if (kernel.getKind() == KernelKind::Select)
     return suitsSelection(rule, kernel);
   if (rule.over == "scores" || kernel.getElement().isF32() ||
-      rule.shared != kernel.getSharedLists() || kernel.getHeadDim() % 64 ||
+      rule.shared != kernel.getSharedLists() || kernel.getPerLayer() ||
+      kernel.getHeadDim() % 64 ||
       (rule.keyShares > 1 && (!kernel.getSomeRows() || kernel.hasLists())) ||
       (kernel.scoresPositions() && !rule.positions))
     return false;

@@ -9,6 +9,7 @@
 #define HEDDLE_DIALECT_HEDDLE_IR_HEDDLEPLANOPS_TD
 
 include "heddle/Dialect/Heddle/IR/HeddleAttrs.td"
+include "heddle/Dialect/Heddle/IR/HeddleTypes.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -54,13 +55,14 @@ def Heddle_PlanOp : Heddle_Op<"plan", [
 }
 
 def Heddle_SelectionOp : Heddle_Op<"selection", [
-    HasParent<"::mlir::heddle::PlanOp">, Symbol]> {
+    HasParent<"::mlir::heddle::PlanOp">, Symbol, AttrSizedOperandSegments]> {
   let summary = "a set of key columns or blocks kept per layer, sequence and head";
   let description = [{
-    For each query head (with `per_kv_head`: each key/value head) and each group
-    of `group` consecutive query rows of a sequence, the `keep * n` (or `keep`, if
-    it is an integer) keys, or blocks of `group` keys, of largest score. Its contents outlive a step;
-    `heddle.refresh` refreshes them.
+    For each query head (with `per_kv_head`: each key/value head; with
+    `per_layer`: all of them) and each group of `group` consecutive query rows of a
+    sequence, the `keep * n` (or `keep`, if it is an integer) keys, or blocks of
+    `group` keys, of largest score, and what is `always` listed. Its contents
+    outlive a step; `heddle.refresh` refreshes them.
 
     ```mlir
     heddle.selection @cols columns(keep = 0.2, group = 128) by mean_probability
@@ -71,9 +73,12 @@ def Heddle_SelectionOp : Heddle_Op<"selection", [
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
                        Heddle_SelectionRuleAttr:$rule,
+                       Optional<Heddle_PositionsType>:$rows,
+                       Optional<Heddle_PositionsType>:$always,
                        Heddle_CadenceAttr:$cadence);
   let assemblyFormat = [{
-    $sym_name custom<Selected>($rule) `on` custom<Cadence>($cadence) attr-dict
+    $sym_name custom<Selected>($rule) (`of` $rows^)? (`always` $always^)?
+    `on` custom<Cadence>($cadence) attr-dict
   }];
 }
 
@@ -88,7 +93,8 @@ def Heddle_KernelOp : Heddle_Op<"kernel", [
     log-sum-exp of each row. A `select` kernel scores every key for each group
     of rows and keeps the best; with `blocks` the best blocks of as many keys as
     the group has rows, with `per_kv_head` for all query heads of a key/value
-    head together. Both take `scores` as `attend` does.
+    head together, with `per_layer` for all heads, and with `pooled` by the best
+    score of so many neighbors. Both take `scores` as `attend` does.
 
     ```mlir
     heddle.kernel @all attention dense writes_lse
@@ -97,6 +103,7 @@ def Heddle_KernelOp : Heddle_Op<"kernel", [
     heddle.kernel @tiled attention [blocks(@tiles, size = 128)]
     heddle.kernel @pick select(group = 128) by mean_probability
     heddle.kernel @pick_shared select(group = 128, per_kv_head) by mean_probability
+    heddle.kernel @pick_all select(group = all, per_layer) by mean_probability pooled(3)
     heddle.kernel @pick_blocks select(blocks = 128) by mean_probability
     heddle.kernel @near attention dense scores(%logit, %query, %key) {
       %ahead = arith.cmpi sgt, %key, %query : i32
@@ -113,7 +120,9 @@ def Heddle_KernelOp : Heddle_Op<"kernel", [
                        OptionalAttr<I64Attr>:$group,
                        UnitAttr:$blocks,
                        UnitAttr:$per_kv_head,
-                       OptionalAttr<Heddle_ScorerAttr>:$scorer);
+                       UnitAttr:$per_layer,
+                       OptionalAttr<Heddle_ScorerAttr>:$scorer,
+                       DefaultValuedAttr<I64Attr, "0">:$pooled);
   let regions = (region AnyRegion:$scores);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

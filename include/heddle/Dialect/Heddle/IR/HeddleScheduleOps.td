@@ -32,8 +32,8 @@ class Heddle_ProgramOp<string mnemonic, list<Trait> traits = []>
 defvar Heddle_ValueTraits = [
     Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>];
 
-class Heddle_PairsOp<string mnemonic>
-    : Heddle_ScheduleLevelOp<mnemonic, Heddle_ValueTraits>;
+class Heddle_PairsOp<string mnemonic, list<Trait> traits = []>
+    : Heddle_ScheduleLevelOp<mnemonic, !listconcat(Heddle_ValueTraits, traits)>;
 
 class Heddle_ValueOp<string mnemonic>
     : Heddle_ProgramOp<mnemonic, Heddle_ValueTraits>;
@@ -103,7 +103,8 @@ def Heddle_CadenceOp : Heddle_ValueOp<"cadence"> {
   let assemblyFormat = "custom<Cadence>($value) `` custom<NoAttributes>(attr-dict)";
 }
 
-def Heddle_SelectOp : Heddle_PairsOp<"select"> {
+def Heddle_SelectOp
+    : Heddle_PairsOp<"select", [AttrSizedOperandSegments]> {
   let summary = "the key columns or blocks that score highest for each group of rows";
   let description = [{
     `columns`: for each query head and each group of `group` consecutive query
@@ -112,8 +113,13 @@ def Heddle_SelectOp : Heddle_PairsOp<"select"> {
     n keys `keep * n` are kept, rounded down unless `rounding` says `ceil`,
     `round` or `floor_plus_one`, and at least one; of equal scores the key of
     lowest index wins. With `per_kv_head` all query heads of a key/value head
-    share a list, by the mean of their scores. A `keep` that is an integer is a
-    number of keys, of blocks one of blocks; it is not rounded.
+    share a list, by the mean of their scores, with `per_layer` those of a layer.
+    A `keep` that is an integer is a number of keys, of blocks one of blocks; it
+    is not rounded. `group = all` is one group of all rows; `of %set` then has
+    the mean over the rows of the set alone. `always %set` lists the keys of the
+    set, too, and chooses from the others; with `pooled(w)` each of these scores
+    as much as the best of its w neighbors among them. The sets are those before
+    the refreshing step.
 
     `blocks`: the same for blocks of `size` consecutive keys, each scored by the
     mean of its keys, and groups of `size` rows. `isolating` tells prompt and
@@ -127,6 +133,7 @@ def Heddle_SelectOp : Heddle_PairsOp<"select"> {
     | form | meaning |
     |---|---|
     | `columns(keep = r, group = n)` | key columns for each group of n query rows |
+    | `columns(keep = r, group = all)` | the same key columns for all query rows |
     | `blocks(keep = r, size = n)` | blocks of n keys for each group of n query rows |
 
     | argument | meaning |
@@ -138,6 +145,7 @@ def Heddle_SelectOp : Heddle_PairsOp<"select"> {
     | `rounding = round` | rounded to the nearest |
     | `rounding = floor_plus_one` | one more than the whole part |
     | `per_kv_head` of columns | one list for all query heads of a key/value head |
+    | `per_layer` of columns | one list for all query heads |
 
     | then | meaning |
     |---|---|
@@ -150,6 +158,9 @@ def Heddle_SelectOp : Heddle_PairsOp<"select"> {
     | `isolating(filtered)` of blocks | of the best fraction of all those in the prompt, and the best fraction of the response's by themselves |
     | `scaled_by(head_dim)` | logits are divided by the root of the head dim, as in attention |
     | `scaled_by(heads)` of blocks | logits are divided by the root of the number of query heads |
+    | `pooled(w)` of columns | a key's score is the largest of w neighbors', an odd number: its own and those of (w - 1) / 2 keys before it and behind it, of the keys that are chosen from |
+    | `of %set` of columns | with `group = all`: the mean is over the rows of the set, a range of positions; where none is visible, over all |
+    | `always %set` of columns | the visible keys of the set, a range of positions, are listed whatever they score; `keep` is of the others |
 
     | then | meaning |
     |---|---|
@@ -175,13 +186,17 @@ def Heddle_SelectOp : Heddle_PairsOp<"select"> {
     %tiles = select blocks(keep = 0.3, size = 128) by mean_probability isolating(spans) on %once
     %some = select columns(keep = 512, group = 32) by mean_probability on %refresh
     %few = select columns(keep = 0.2, group = 128) by mean_probability on %refresh in layers(0, 8, 16)
+    %kept = select columns(keep = 0.5, group = all, per_layer) by mean_probability pooled(3) of %block always %block on %second
     ```
 
     Source: PulseCol, equations 5 to 7; SparseD, equations 5 and 6, and for
-    `aligned`, `filtered`, `scaled_by` and `floor_plus_one` its released code.
+    `aligned`, `filtered`, `scaled_by` and `floor_plus_one` its released code;
+    for `per_layer`, `pooled`, `of` and `always` Sparse-dLLM, its released code.
   }];
   let arguments = (ins Heddle_CadenceType:$cadence,
                        Heddle_SelectionRuleAttr:$rule,
+                       Optional<Heddle_PositionsType>:$rows,
+                       Optional<Heddle_PositionsType>:$always,
                        OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers,
                        OptionalAttr<StrAttr>:$name);
   let results = (outs Heddle_PairsType:$result);
@@ -189,7 +204,8 @@ def Heddle_SelectOp : Heddle_PairsOp<"select"> {
   // bundle and --explain speak of %cols as the schedule does.
   let assemblyFormat = [{
     `` custom<ResultName>($name)
-    custom<Selected>($rule) `on` $cadence (`in` custom<LayerRanges>($layers)^)?
+    custom<Selected>($rule) (`of` $rows^)? (`always` $always^)? `on` $cadence
+    (`in` custom<LayerRanges>($layers)^)?
     `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;

@@ -31,7 +31,8 @@ def Shed_KernelOp : Shed_Op<"kernel", [
     the rows that share a list) in `shed.top_k`. The argument blocks are those of
     `bundle/abi/Abi.h`. With `shared_lists` query heads share the index lists that
     the kernel reads or writes (`IndexList::headsPerList`); the tasks of such a
-    select kernel are lists, not heads. `encoding` says how the index lists that the kernel reads or
+    select kernel are lists, not heads. With `per_layer` besides all heads do, also
+    those that share no keys. `encoding` says how the index lists that the kernel reads or
     writes are laid out (`bundle/abi/IndexLayout.h`): int32 when absent. `some_rows`:
     there are steps in which it computes some of the rows, often few.
   }];
@@ -40,13 +41,15 @@ def Shed_KernelOp : Shed_Op<"kernel", [
                        I64Attr:$head_dim, UnitAttr:$writes_lse,
                        UnitAttr:$some_rows,
                        OptionalAttr<I64Attr>:$group, UnitAttr:$shared_lists,
+                       UnitAttr:$per_layer,
                        OptionalAttr<Shed_EncodingAttr>:$encoding,
                        OptionalAttr<Shed_AnyTilingAttr>:$tiling);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name $kind `element` `(` $element `)` `head_dim` `(` $head_dim `)`
     (`writes_lse` $writes_lse^)? (`some_rows` $some_rows^)?
-    (`group` `(` $group^ `)`)? (`shared_lists` $shared_lists^)? (`encoding` `(` $encoding^ `)`)?
+    (`group` `(` $group^ `)`)? (`shared_lists` $shared_lists^)?
+    (`per_layer` $per_layer^)? (`encoding` `(` $encoding^ `)`)?
     (`tiling` `(` $tiling^ `)`)? attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
@@ -252,11 +255,16 @@ def Shed_TopKOp : Shed_Op<"top_k", [HasParent<"KernelOp">]> {
     lowest positions win. With `blocks` these are numbers of blocks of as many
     keys as the group has rows, a block's score is the mean of its keys', and
     spans are chosen from as `SelectArgs` says: the second one by `span`, where
-    its log-sum-exp is given.
+    its log-sum-exp is given. Keys that are always listed
+    (`SelectArgs::alwaysBegin`) score infinity; with `pooled(n)` the others score
+    as much as the best of n neighbors.
   }];
   let arguments = (ins Shed_Mass:$mass, Optional<Shed_Mass>:$span,
-                       UnitAttr:$blocks);
-  let assemblyFormat = "$mass (`span` $span^)? (`blocks` $blocks^)? attr-dict";
+                       UnitAttr:$blocks, OptionalAttr<I64Attr>:$pooled);
+  let assemblyFormat = [{
+    $mass (`span` $span^)? (`blocks` $blocks^)? (`pooled` `(` $pooled^ `)`)?
+    attr-dict
+  }];
   let hasVerifier = 1;
 }
 

@@ -1,0 +1,84 @@
+//===- SelectionChecks.cpp - What a selection may be ----------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/program/ManifestNames.h"
+#include "bundle/program/ProgramChecks.h"
+
+using namespace heddle::bundle;
+
+std::optional<std::string>
+heddle::bundle::checkForm(const Selection &selection) {
+  if (selection.kind == Selection::Kind::Blocks) {
+    // P6, P8, P9, P15: what only columns can, and what blocks can be.
+    if (selection.group > maxBlock)
+      return "has blocks of " + std::to_string(selection.group) +
+             " keys, at most " + std::to_string(maxBlock) + " are possible";
+    if (selection.perKvHead)
+      return "has a list for each key/value head, which only columns can";
+    if (selection.perLayer)
+      return "has a list for the layer, which only columns can";
+    if (selection.pooled > 0)
+      return "pools the scores of keys, which only columns can: a block's "
+             "score "
+             "is the mean of its keys'";
+    if (selection.rows >= 0 || selection.always >= 0)
+      return "names a set of positions, which only columns can";
+    return std::nullopt;
+  }
+  if (selection.isolation != Selection::Isolation::None)
+    return "isolates spans, which only blocks can";
+  if (selection.scale != Selection::Scale::HeadDim)
+    return "is scaled by the heads, which only blocks can be";
+  if (selection.perKvHead && selection.perLayer)
+    return "has a list for each key/value head and one for the layer; drop "
+           "per_kv_head or per_layer";
+  if (selection.pooled > 0 && selection.pooled % 2 == 0)
+    return "pools the scores of " + std::to_string(selection.pooled) +
+           " keys; name an odd number, as many before a key as behind it";
+  // P16: of several groups some would have none of these rows.
+  if (selection.rows >= 0 && selection.group != groupOfAll)
+    return "is scored by the rows of a set and has groups of " +
+           std::to_string(selection.group) +
+           " rows, of which some may have none of the set; write group = all";
+  return std::nullopt;
+}
+
+std::vector<Phase::Scoring>
+heddle::bundle::scoringsOf(const Selection &selection, int64_t scorer) {
+  std::vector<Phase::Scoring> scorings;
+  if (selection.scale != Selection::Scale::HeadDim)
+    scorings.push_back({scorer, selection.scale, false});
+  if (selection.isolation == Selection::Isolation::Filtered)
+    scorings.push_back({scorer, selection.scale, true});
+  return scorings;
+}
+
+/// "attention scaled_by(heads) of response".
+static std::string spelled(const std::vector<Phase::Scoring> &scorings) {
+  std::string text;
+  for (const Phase::Scoring &each : scorings)
+    text += (text.empty() ? "attention scaled_by(" : ", attention scaled_by(") +
+            detail::nameOf(each.scale) +
+            (each.ofResponse ? ") of response" : ")");
+  return text.empty() ? "none" : text;
+}
+
+std::optional<std::string>
+heddle::bundle::checkScorings(const Selection &selection, int64_t scorer,
+                              const Scores &scores,
+                              const std::vector<Phase::Scoring> &scorings) {
+  // F4: their positions would be others.
+  if (selection.isolation == Selection::Isolation::Filtered && !scores.empty())
+    return "needs attention among the response's keys alone, which can't have "
+           "scores";
+  const std::vector<Phase::Scoring> needed = scoringsOf(selection, scorer);
+  if (scorings == needed)
+    return std::nullopt;
+  return "needs, to be scored by, of the phase's kernel: " + spelled(needed) +
+         "; found " + spelled(scorings) +
+         (spelled(scorings) == spelled(needed) ? " of another kernel" : "");
+}

@@ -594,6 +594,18 @@ bool PtxMachine::executeMemory(Warp &warp, const PtxInstruction &op,
   }
   if (op.word != "cp")
     return false;
+  if (op.has("commit_group"))
+    return true;
+  if (op.has("wait_group")) {
+    if (op.operands[0].value != 0)
+      throw PtxError("a wait for some copies only");
+    for (const Copy &copy : warp.copies) {
+      std::memcpy(shared.data() + copy.to, copy.bytes.data(), 16);
+      writtenAt[copy.to / 16] = time;
+    }
+    warp.copies.clear();
+    return true;
+  }
   if (op.has("bulk")) {
     eachLane([&](int lane) { fetch(warp, op, lane); });
     return true;
@@ -719,6 +731,8 @@ bool PtxMachine::execute(Warp &warp, const PtxInstruction &op, uint32_t mask) {
   }
   if (op.word == "barrier" && op.has("cluster"))
     return meetCluster(warp, op, mask);
+  if (op.word == "bar" && op.has("warp"))
+    return true; // all lanes are here
   if (op.word == "bar" || op.word == "barrier") {
     const auto id = static_cast<int64_t>(read(warp, op.operands[0], 0));
     if (warp.waitsFor == -1) {
@@ -780,7 +794,8 @@ bool PtxMachine::step(Warp &warp) {
   auto isShared = [&](int64_t pc) {
     const PtxInstruction &op = program.instructions[pc];
     return op.word == "wgmma" || op.word == "shfl" || op.word == "vote" ||
-           op.word == "bar" || op.word == "barrier" || op.has("noinc");
+           op.word == "bar" || op.word == "barrier" || op.has("noinc") ||
+           (op.word == "cp" && op.has("wait_group"));
   };
   for (int lane = 0; lane < lanes; ++lane) {
     const int64_t pc = warp.pc[lane];

@@ -604,6 +604,12 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
         parser.parseRParen())
       return failure();
   }
+  // What follows for columns.
+  loc = parser.getCurrentLocation();
+  if (blocks && (succeeded(parser.parseOptionalKeyword("of")) ||
+                 succeeded(parser.parseOptionalKeyword("always"))))
+    return parser.emitError(loc,
+                            "names a set of positions, which only columns can");
   rule = SelectionRuleAttr::get(parser.getContext(), std::move(value));
   return success();
 }

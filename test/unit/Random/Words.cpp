@@ -216,6 +216,10 @@ void test::countWords(ModuleOp module, std::map<std::string, int> &words) {
       }
     if (auto positions = dyn_cast<PositionsOp>(op))
       words["positions since"] += bool(positions.getSince());
+    if (auto select = dyn_cast<SelectOp>(op)) {
+      words["selection rows"] += bool(select.getRows());
+      words["selection always"] += bool(select.getAlways());
+    }
     if (auto both = dyn_cast<IntersectOp>(op)) {
       words["intersect pairs"] += isa<PairsType>(both.getType());
       words["intersect selections"] +=

@@ -124,6 +124,8 @@ void select(int64_t group, const abi::SelectArgs *args, int64_t head,
                                args->lse[head * n + row]);
     scores[key] /= static_cast<float>(end - begin);
   }
+  std::fill(scores + args->alwaysBegin, scores + args->alwaysEnd,
+            std::numeric_limits<float>::infinity());
   int64_t list = head * args->list.groups + tile;
   if (args->scores)
     std::copy(scores, scores + n, args->scores + list * n);

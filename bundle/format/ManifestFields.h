@@ -84,6 +84,7 @@ template <typename V> void fields(V &v, In<V, Positions> &x) {
   case Set::Neighbors:
   case Set::Nearest:
   case Set::Last:
+  case Set::Confident:
     v("of", x.of, ofEarlier);
     v("count", x.count, counted);
     break;

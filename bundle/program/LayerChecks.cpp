@@ -231,6 +231,7 @@ bool LayerChecker::holdsAll(int64_t set, int64_t other) {
     break;
   case Kind::Except:
   case Kind::Last:
+  case Kind::Confident:
     result |= held(b.of.front());
     break;
   case Kind::Neighbors:

@@ -60,10 +60,13 @@ struct Positions {
                 ///< order, else ascending) the `count` nearest of of[1], the
                 ///< left one of two as near, that are neither in of[0] nor
                 ///< taken for one before it
+    Confident,  ///< of the undecoded positions of of[0] the `count` whose last
+                ///< prediction had the highest confidence, the lower one of
+                ///< equals; those without one last
   };
   Kind kind = Kind::All;
-  int64_t count = 0;       ///< Undecoded, Committed, Neighbors, Nearest, Last;
-                           ///< Single: which
+  int64_t count = 0;       ///< Undecoded, Committed, Neighbors, Nearest, Last,
+                           ///< Confident; Single: which
   Cadence cadence;         ///< Committed, Fixed
   std::vector<int64_t> of; ///< indices into Manifest::positions, lower than own
   std::string name;        ///< as the schedule has it, without '%'; "": none
@@ -361,9 +364,10 @@ inline std::string wordOf(Positions::Kind kind) {
 constexpr auto namesOf(Positions::Kind) {
   return std::apply(
       [](auto... form) {
-        return std::to_array<detail::Name>(
-            {form.name..., "union", "intersect", "fixed", "neighbors", "hull",
-             "leading", "predicting", "except", "last", "nearest"});
+        return std::to_array<detail::Name>({form.name..., "union", "intersect",
+                                            "fixed", "neighbors", "hull",
+                                            "leading", "predicting", "except",
+                                            "last", "nearest", "confident"});
       },
       detail::PlainSets());
 }

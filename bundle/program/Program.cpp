@@ -203,6 +203,13 @@ bool heddle::bundle::takesPlannedSteps(const Manifest &manifest,
          });
 }
 
+bool heddle::bundle::readsConfidences(const Manifest &manifest) {
+  return std::any_of(manifest.positions.begin(), manifest.positions.end(),
+                     [](const Positions &set) {
+                       return set.kind == Positions::Kind::Confident;
+                     });
+}
+
 int64_t heddle::bundle::visibleAt(const Manifest &manifest,
                                   const StepPlace &place) {
   return includes(manifest.allVisible, place) ? -1 : manifest.visible;
@@ -421,6 +428,9 @@ std::string heddle::bundle::definitionOf(const Manifest &manifest,
         set.kind == Positions::Kind::Nearest)
       text +=
           "(" + std::to_string(set.count) + ") of " + of(0) + " in " + of(1);
+    else if (set.kind == Positions::Kind::Last ||
+             set.kind == Positions::Kind::Confident)
+      text += "(" + std::to_string(set.count) + ") of " + of(0);
     else if (!set.of.empty())
       text += "(" + parts + ")";
     if (set.kind == Positions::Kind::Fixed)

@@ -100,6 +100,9 @@ bool anyCommit(const Manifest &manifest, Predicate holds) {
 /// Whether blocks take the planned number of steps, if none lacks candidates.
 bool takesPlannedSteps(const Manifest &manifest, int64_t blockSteps);
 
+/// Whether some set goes by how confident earlier predictions were.
+bool readsConfidences(const Manifest &manifest);
+
 /// The set's name, "%active", or without one what it is, "union(block, %near)";
 /// "all" for -1.
 std::string toString(const Manifest &manifest, int64_t positions);

@@ -251,6 +251,13 @@ void Checker::checkPositions(size_t index) {
                 "is what comes next in an order that is drawn before the "
                 "run, and the schedule has none; let it "
                 "`commit random_order`");
+  // R19: what an order takes is predicted and committed at once.
+  if (set.kind == Kind::Confident && inOrder())
+    return fail(At::Positions, index,
+                "goes by the confidence of what earlier steps predicted and "
+                "left masked, and with `commit random_order` they predict what "
+                "they commit alone; commit by confidence, or name "
+                "`positions next`");
   switch (set.kind) {
   default:
     detail::withForm(set.kind, [&](auto form) {
@@ -288,7 +295,8 @@ void Checker::checkPositions(size_t index) {
   case Kind::Hull:
   case Kind::Leading:
   case Kind::Predicting:
-  case Kind::Last: {
+  case Kind::Last:
+  case Kind::Confident: {
     if (set.of.size() != 1)
       return fail(At::Positions, index, "is made of exactly one set");
     const SetFacts &other = facts[size_t(set.of.front())];
@@ -298,11 +306,13 @@ void Checker::checkPositions(size_t index) {
     // all that stands before it.
     if (set.kind == Kind::Leading)
       own.first = other.first & other.decoded;
-    own.ofPrompt = other.ofPrompt || set.kind == Kind::Leading ||
-                   set.kind == Kind::Predicting;
+    // The prompt is never masked.
+    own.ofPrompt = (other.ofPrompt && set.kind != Kind::Confident) ||
+                   set.kind == Kind::Leading || set.kind == Kind::Predicting;
     own.filled = other.filled && set.kind == Kind::Last;
     own.ofRows = set.kind == Kind::Predicting;
     addParts(set, own);
+    own.varies |= set.kind == Kind::Confident;
     break;
   }
   case Kind::Union:

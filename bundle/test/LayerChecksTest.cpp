@@ -263,6 +263,53 @@ TEST(LayerChecks, RowsThatEndByChoice) {
                ends);
 }
 
+/// The surest of a set are positions of it, and need not be the first masked
+/// one.
+TEST(LayerChecks, TheSurestOfASet) {
+  Cadence start;
+  start.kind = Cadence::Kind::First;
+  start.count = 1;
+  start.inBlock = true;
+  using Kind = Positions::Kind;
+  Manifest base;
+  base.reuse.kv = true;
+  base.positions = {setOf(Kind::Block), setOf(Kind::Undecoded, 1),
+                    setOf(Kind::Confident, 2), setOf(Kind::Union),
+                    setOf(Kind::Intersect)};
+  base.positions[2].of = {0};
+  base.positions[3].of = {1, 2};
+  base.positions[4].of = {0, 3};
+  Pass whole, early, rest;
+  whole.when = {{When::Kind::On, start}};
+  early.rows = 0;
+  early.layers = {{0, 1}};
+  rest.rows = 4;
+  base.passes = {whole, early, rest};
+  auto refusal = [&](auto change) { return refusalOf(base, change); };
+  EXPECT_EQ(refusal([](Manifest &) {}), "");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.passes[2].rows = 2; }),
+               "computes rows that need not hold the first masked position");
+  EXPECT_EQ(refusal([](Manifest &m) {
+              m.positions[1] = setOf(Kind::Confident, 1);
+              m.positions[1].of = {0};
+              m.reuse = {true, Reuse::Attention::Output, true};
+              m.passes[2].rows = 0;
+            }),
+            "");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.passes[1].rows = 2; }),
+               "computes rows that need not hold the first masked position");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.commit.within = 2; }),
+               "commits within positions that need not hold the first masked");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.visible = 2; }),
+               "depends on what is decoded and may change at any step");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.positions[2].of = {0, 1}; }),
+               "is made of exactly one set");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+                 m.commit.kind = CommitRule::Kind::RandomOrder;
+               }),
+               "goes by the confidence of what earlier steps predicted");
+}
+
 TEST(LayerChecks, LayersThatAModelLacks) {
   Cadence start;
   start.kind = Cadence::Kind::First;

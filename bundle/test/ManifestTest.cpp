@@ -429,6 +429,7 @@ TEST(Manifest, RulesOfSomeStepsRoundTripThroughJson) {
   manifest.positions.push_back({Kind::Predicting, 0, {}, {7}, {}});
   manifest.positions.push_back({Kind::Except, 0, {}, {7, 4}, {}});
   manifest.positions.push_back({Kind::Last, 2, {}, {7}, {}});
+  manifest.positions.push_back({Kind::Confident, 2, {}, {7}, "sure"});
   manifest.allVisible = phase;
   manifest.passes[1].rows = 12;
   manifest.passes[1].alone = manifest.passes[1].unseen = true;

@@ -210,7 +210,7 @@ public:
   static constexpr int64_t layers = 5;
 
   Simulation(const Manifest &manifest, bool shifted, unsigned seed)
-      : manifest(manifest), shifted(shifted), random(seed),
+      : manifest(manifest), shifted(shifted), random(seed), confidences(seed),
         blockLength(random() % 2 ? 4 : 16), fixed(manifest.positions.size()),
         order(masked.begin(), masked.end()) {
     std::shuffle(order.begin(), order.end(), random);
@@ -418,6 +418,16 @@ private:
           std::all_of(set.of.begin(), set.of.end(), [&](int64_t of) {
             return known[static_cast<size_t>(of)];
           }));
+      std::vector<int64_t> surest(masked.begin(), masked.end());
+      std::shuffle(surest.begin(), surest.end(), confidences);
+      if (set.kind == Positions::Kind::Confident) {
+        std::erase_if(surest, [&](int64_t p) {
+          return p >= end() || !has(set.of[0], p);
+        });
+        for (int64_t p : surest)
+          if (value.size() < set.count)
+            value.insert(p);
+      }
       const bool asked = early; // this asks for all sets
       for (int64_t p = 0; p < length; ++p)
         if (holds(set, p))
@@ -512,6 +522,7 @@ private:
       return p == set.count + (set.count < 0 ? length : 0);
     case Kind::Committed: // by evaluate()
     case Kind::Fixed:
+    case Kind::Confident:
       return false;
     }
     return false;
@@ -520,7 +531,7 @@ private:
   static constexpr int64_t prompt = 8, length = 24, eos = 17;
   const Manifest &manifest;
   const int64_t shifted; ///< 0 or 1
-  std::mt19937 random;
+  std::mt19937 random, confidences;
   const int64_t blockLength;
   int64_t stepsAfterEos = 0, revocations = 0, behindWindow = 0;
   Set revoked; ///< by the last step
@@ -554,7 +565,7 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   int layered = 0, headless = 0, narrower = 0;
   int kept = 0, torn = 0, unseen = 0;
   std::mt19937 ofParts(2);
-  for (int round = 0; round < 34000; ++round) {
+  for (int round = 0; round < 48000; ++round) {
     Manifest manifest;
     manifest.reuse.kv = true;
     // Often the same cadence and the one a step later; or all is visible on the
@@ -579,7 +590,7 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     int64_t count = 1 + below(5);
     for (int64_t i = 0; i < count; ++i) {
       // All but Single, which holds no position that others ask for.
-      int64_t drawn = below(20);
+      int64_t drawn = below(21);
       drawn += drawn >= static_cast<int64_t>(Positions::Kind::Single);
       auto kind = static_cast<Positions::Kind>(drawn);
       Positions set = setOf(kind);
@@ -600,7 +611,8 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
               ? 1 + below(2)
               : 1;
       if (kind == Positions::Kind::Neighbors ||
-          kind == Positions::Kind::Nearest || kind == Positions::Kind::Last)
+          kind == Positions::Kind::Nearest || kind == Positions::Kind::Last ||
+          kind == Positions::Kind::Confident)
         set.count = 1 + below(3);
       if (made && i == 0)
         set = setOf(Positions::Kind::Undecoded, 1);

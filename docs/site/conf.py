@@ -51,7 +51,7 @@ class MlirLexer(RegexLexer):
         (r"[%^][\w$.-]+(:\d+|#\d+)?", Name.Variable),
         (r"@[\w$.-]+", Name.Function),
         (r"[#!][A-Za-z_][\w$.]*", Keyword.Type),
-        (words(("attend", "cadence", "commit", "except", "fix", "hull", "intersect", "last",
+        (words(("attend", "cadence", "commit", "confident", "except", "fix", "hull", "intersect", "last",
                 "leading", "nearest", "neighbors", "positions", "predicting", "recompute", "reuse",
                 "select", "union", "visible", "yield"), prefix=r"(?<![\w.])", suffix=r"\b"), Keyword),
         (r"(?<== )[a-z_]+(?=\()", Keyword),  # sets of pairs by arithmetic: window(64)

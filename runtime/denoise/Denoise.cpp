@@ -69,6 +69,7 @@ Result<Generation> generate(StepEngine &engine,
     record.rowsComputed = outcome.rowsComputed;
     record.logitRows = outcome.logitRows;
     record.commits = outcome.commits;
+    record.predictions = outcome.predictions;
     record.tokens = seen;
     record.counters = outcome.counters;
     record.traces = outcome.traces;

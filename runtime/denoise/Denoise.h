@@ -27,6 +27,7 @@ struct StepRecord {
   int64_t rowsComputed = 0; ///< rows of the forward pass (CFG counts both)
   int64_t logitRows = 0;    ///< rows through the LM head
   std::span<const Commit> commits;
+  std::span<const Prediction> predictions;      ///< as in StepOutcome
   std::span<const std::vector<int32_t>> tokens; ///< whole sequences, after it
   StepCounters counters;
   std::span<const SequenceTrace> traces; ///< if GenerateOptions::trace

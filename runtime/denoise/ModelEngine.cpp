@@ -62,6 +62,7 @@ private:
   Draw draw(const Candidate &candidate, std::span<float> logits,
             std::span<const float> unconditional) const;
   double orderOf(const Candidate &candidate, const Draw &draw) const;
+  void remember(StepOutcome *outcome);
   void commit();
   Status fillTraces(std::vector<SequenceTrace> &traces) const;
   Status checkMemory() const;
@@ -172,6 +173,7 @@ std::vector<SequenceState> ModelEngine::states() const {
                       .committedAt = run.committedAt(),
                       .textEnd = run.textEnd(),
                       .next = run.next(),
+                      .confidence = run.confidence(),
                       .done = run.done()});
   }
   return result;
@@ -192,6 +194,7 @@ Status ModelEngine::step(const StepPlace &place, StepOutcome *outcome) {
   dropEnded();
   if (Status status = checkDraws(); !status)
     return status;
+  remember(outcome);
   commit();
   if (outcome) {
     for (const SequenceRun &run : runs)
@@ -444,6 +447,21 @@ double ModelEngine::orderOf(const Candidate &candidate,
     return draw.confidence;
   return transferKey(options.sampling, draw.confidence,
                      runs[candidate.sequence].place().step, candidate.position);
+}
+
+/// Keeps how confident the step's predictions are. A row that has ended makes
+/// none: what was last predicted of its position stays.
+void ModelEngine::remember(StepOutcome *outcome) {
+  const bool tells = outcome && bundle::readsConfidences(executor.manifest());
+  for (size_t c = 0; c < candidates.size(); ++c) {
+    const Candidate &each = candidates[c];
+    if (each.again)
+      continue;
+    runs[each.sequence].predict(each.position, draws[c].confidence);
+    if (tells)
+      outcome->predictions.push_back(
+          {each.sequence, each.position, draws[c].confidence});
+  }
 }
 
 void ModelEngine::commit() {

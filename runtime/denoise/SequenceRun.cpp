@@ -12,9 +12,13 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 #include <numeric>
 
 namespace heddle::rt {
+
+/// What no prediction has.
+constexpr double unpredicted = -std::numeric_limits<double>::infinity();
 
 SequenceRun::SequenceRun(std::span<const int32_t> promptTokens,
                          const GenerateOptions &options,
@@ -32,6 +36,7 @@ SequenceRun::SequenceRun(std::span<const int32_t> promptTokens,
   mask.assign(sequence.size(), 0);
   std::fill(mask.begin() + prompt, mask.end(), 1);
   committed.assign(sequence.size(), 0);
+  sureness.assign(sequence.size(), unpredicted);
   eos = end = static_cast<int64_t>(sequence.size());
   at.totalSteps = options.steps;
   at.blockSteps = options.steps / blocks;
@@ -124,6 +129,11 @@ int64_t SequenceRun::quota() const {
   return std::max<int64_t>(0, due - committedInBlock);
 }
 
+void SequenceRun::predict(int64_t position, double confidence) {
+  assert(mask[position] && "a token needs no prediction");
+  sureness[position] = confidence;
+}
+
 void SequenceRun::commit(int64_t position, int32_t token) {
   assert(mask[position] && "a token was committed twice");
   sequence[position] = token;
@@ -139,6 +149,7 @@ void SequenceRun::revoke(int64_t position) {
   sequence[position] = maskToken;
   mask[position] = 1;
   committed[position] = static_cast<int32_t>(at.step);
+  sureness[position] = unpredicted;
   --committedInBlock;
 }
 

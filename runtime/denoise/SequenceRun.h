@@ -39,6 +39,9 @@ public:
   /// The step at which each position became a token, or a mask again; 0 for the
   /// prompt's and for those that have always been masked.
   std::span<const int32_t> committedAt() const { return committed; }
+  /// How confident the last prediction of each position was; -infinity where
+  /// none has been made since it was masked.
+  std::span<const double> confidence() const { return sureness; }
   int64_t promptLength() const { return prompt; }
 
   /// Where the next step stands. Not to be asked for when done.
@@ -85,6 +88,9 @@ public:
   /// and it is neither behind the text nor the EOS that ends it.
   bool isRevocable(int64_t position) const;
 
+  /// Remembers how confident the present step predicts a masked position.
+  void predict(int64_t position, double confidence);
+
   /// Makes a masked position a token at the present step.
   void commit(int64_t position, int32_t token);
 
@@ -117,6 +123,7 @@ private:
   std::vector<int32_t> sequence;
   std::vector<uint8_t> mask;
   std::vector<int32_t> committed;
+  std::vector<double> sureness;
   std::vector<int32_t> commitOrder;
   std::vector<int32_t> upcoming;
   bundle::StepPlace at;

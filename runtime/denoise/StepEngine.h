@@ -56,6 +56,14 @@ struct Commit {
   bool revoked = false; ///< `confidence` is the probability of what was there
 };
 
+/// How confident a step predicted a position that was masked, whether it became
+/// a token or not.
+struct Prediction {
+  int64_t sequence = 0;
+  int64_t position = 0; ///< in the sequence, prompt included
+  double confidence = 0;
+};
+
 /// Where a step stands in its run.
 struct StepPlace {
   int64_t step = 0;        ///< 1-based, over the whole run
@@ -92,6 +100,9 @@ struct StepOutcome {
   int64_t rowsComputed = 0; ///< rows of the forward pass (CFG counts both)
   int64_t logitRows = 0;    ///< rows through the LM head
   std::vector<Commit> commits;
+  /// Of all positions that the step could commit, where the schedule goes by
+  /// their confidences (bundle::readsConfidences).
+  std::vector<Prediction> predictions;
   StepCounters counters;
   std::vector<SequenceTrace> traces; ///< if GenerateOptions::trace
   std::vector<AttentionMap> maps;    ///< if GenerateOptions::maps asks for them

@@ -35,6 +35,9 @@ static int64_t boundOf(const Positions &what, const SequenceShape &of,
     return bounds[what.of.front()];
   case Positions::Kind::Last:
     return std::min(what.count, bounds[what.of.front()]);
+  case Positions::Kind::Confident: // the prompt is never masked
+    return std::min(
+        {what.count, bounds[what.of.front()], of.length - of.promptLength});
   case Positions::Kind::Neighbors:
   case Positions::Kind::Nearest:
     return std::min(std::min(what.count, of.length) * bounds[what.of[0]],
@@ -127,6 +130,31 @@ static void takeNearest(std::span<const int32_t> of,
   std::sort(out.begin(), out.end());
 }
 
+/// The `count` of `of` that are masked and of the text, ascending, of the
+/// highest confidence.
+static void takeConfident(std::span<const int32_t> of, int64_t count,
+                          const SequenceState &state,
+                          std::vector<int32_t> &out) {
+  std::copy_if(of.begin(), of.end(), std::back_inserter(out),
+               [&](int32_t position) {
+                 return position < state.textEnd &&
+                        state.masked[static_cast<size_t>(position)];
+               });
+  if (count >= std::ssize(out))
+    return;
+  auto surer = [&](int32_t a, int32_t b) {
+    if (!state.confidence.empty())
+      if (double x = state.confidence[static_cast<size_t>(a)],
+          y = state.confidence[static_cast<size_t>(b)];
+          x != y)
+        return x > y;
+    return a < b;
+  };
+  std::nth_element(out.begin(), out.begin() + count, out.end(), surer);
+  out.resize(static_cast<size_t>(count));
+  std::sort(out.begin(), out.end());
+}
+
 PositionSets::PositionSets(const bundle::Manifest &manifest, bool shifted)
     : manifest(manifest), shifted(shifted), values(manifest.positions.size()) {}
 
@@ -142,6 +170,10 @@ Status PositionSets::beginStep(const SequenceState &state) {
                  " masks and " + std::to_string(state.committedAt.size()) +
                  " steps of commitment, the sequence has " +
                  std::to_string(length) + " positions");
+  if (!state.confidence.empty() && state.confidence.size() != length)
+    return Error("the state has " + std::to_string(state.confidence.size()) +
+                 " confidences, the sequence has " + std::to_string(length) +
+                 " positions");
   if (state.blockBegin < 0 || state.blockBegin > state.blockEnd ||
       state.blockEnd > shape.length)
     return Error("the block [" + std::to_string(state.blockBegin) + ", " +
@@ -229,6 +261,12 @@ void PositionSets::evaluate(size_t set, const SequenceState &state) {
     auto size = static_cast<int64_t>(of.positions.size());
     out.assign(of.positions.end() - std::min(what.count, size),
                of.positions.end());
+    return;
+  }
+  case Positions::Kind::Confident: {
+    const Value &of = values[what.of.front()];
+    value.known = of.known;
+    takeConfident(of.positions, what.count, state, out);
     return;
   }
   case Positions::Kind::Hull:

@@ -16,6 +16,8 @@
 //   nearest(1) of {3,5} in undecoded: 7, which is 5's
 //   except of undecoded and undecoded(first = 2): {7}
 //   last(2) of {3,5,7}: {5,7}
+//   confident(2) of response, of confidences 0.4 at 5 and 0.9 at 7: {5,7}; 3
+//   has no prediction yet
 //   hull of {3,5}: {3,4,5}   leading of {3,5,7}: {0,1,2}
 //   predicting of {3,5}: {3,5}, or {2,4} in a model that predicts in the row
 //   before

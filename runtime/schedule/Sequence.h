@@ -39,6 +39,9 @@ struct SequenceState {
   /// What the step commits if it computes it and nothing else is in the way
   /// (`within`), in the order that is drawn; if that is known.
   std::span<const int32_t> next;
+  /// [length]: how confident the last prediction of a position was, -infinity
+  /// where none has been made; empty: nowhere.
+  std::span<const double> confidence;
   bool done = false; ///< no more steps for it; all else is then ignored
 };
 

@@ -199,6 +199,20 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
           {static_cast<int32_t>(position), static_cast<int32_t>(token),
            commit.contains("revoked") && commit["revoked"] == true});
     }
+    std::vector<RunLog::Prediction> &predictions =
+        log.predictions.emplace_back();
+    if (json.contains("predictions") && json["predictions"].is_array())
+      for (const nlohmann::json &each : json["predictions"]) {
+        const int64_t position =
+            each.is_object() ? numberOf(each, "position", -1) : -1;
+        if (position < 0 || position > INT32_MAX ||
+            numberOf(each, "sequence", -1) != 0 ||
+            !each.contains("confidence") || !each["confidence"].is_number())
+          return bad("predicts at no position of the one sequence, or without "
+                     "a confidence");
+        predictions.push_back(
+            {static_cast<int32_t>(position), each["confidence"].get<double>()});
+      }
     std::vector<std::optional<double>> &similarity =
         log.similarity.emplace_back();
     if (json.contains("similarity") && json["similarity"].is_array())
@@ -282,6 +296,12 @@ explain::simulate(const bundle::Manifest &manifest,
   const std::vector<int32_t> prompt(static_cast<size_t>(request.prompt), 0);
   rt::SequenceRun run(prompt, options, config, manifest.commit,
                       manifest.datedCommits);
+  if (request.follow && bundle::readsConfidences(manifest) &&
+      std::ranges::all_of(request.follow->predictions,
+                          [](const auto &step) { return step.empty(); }))
+    return Error("the schedule goes by the confidence of earlier predictions, "
+                 "of which the log says nothing; write it with heddle-run "
+                 "--steps-json and this schedule");
   if (auto problem = bundle::checkLayers(manifest, request.layers))
     return Error("the schedule " + problem->what);
   rt::SequenceRows rows(manifest, request.shifted, request.layers);
@@ -311,7 +331,8 @@ explain::simulate(const bundle::Manifest &manifest,
                                         .masked = run.masked(),
                                         .committedAt = run.committedAt(),
                                         .textEnd = run.textEnd(),
-                                        .next = run.next()});
+                                        .next = run.next(),
+                                        .confidence = run.confidence()});
         !status)
       return status.takeError().withContext("step " +
                                             std::to_string(run.place().step));
@@ -358,6 +379,23 @@ explain::simulate(const bundle::Manifest &manifest,
           confidenceAt(request.seed, run.place().step, position));
     int64_t quota =
         std::min(run.quota(), static_cast<int64_t>(candidates.size()));
+    if (request.follow) {
+      for (const RunLog::Prediction &each :
+           request.follow
+               ->predictions[static_cast<size_t>(run.place().step) - 1]) {
+        if (each.position >= request.length ||
+            run.masked()[static_cast<size_t>(each.position)] == 0)
+          return Error("step " + std::to_string(run.place().step) +
+                       " of the log predicts position " +
+                       std::to_string(each.position) +
+                       ", which is not masked: it is of a run with other "
+                       "lengths or another schedule");
+        run.predict(each.position, each.confidence);
+      }
+    } else {
+      for (size_t i = 0; i < candidates.size(); ++i)
+        run.predict(candidates[i], confidence[i]);
+    }
     commits.clear();
     revoked.clear();
     std::vector<int32_t> tokens; // of `commits`

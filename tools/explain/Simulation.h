@@ -36,6 +36,13 @@ struct RunLog {
     bool revoked = false; ///< a mask again
   };
   std::vector<std::vector<Commit>> commits; ///< [steps]
+  struct Prediction {
+    int32_t position = 0;
+    double confidence = 0;
+  };
+  /// [steps]: of all positions that a step could commit, where the run's
+  /// schedule goes by their confidences; none in other runs.
+  std::vector<std::vector<Prediction>> predictions;
   /// [steps]: rows that the step carried through the layers, of all sequences;
   /// -1 where the log doesn't say.
   std::vector<int64_t> rows;

@@ -33,27 +33,34 @@ void StepLog::step(const rt::StepRecord &record) {
   Json similarity = Json::array();
   for (const std::optional<double> &each : record.counters.similarity)
     similarity.push_back(each ? Json(*each) : Json(nullptr));
-  file.write(Json{{"step", record.step},
-                  {"block", record.block},
-                  {"rows", record.rowsComputed},
-                  {"logit_rows", record.logitRows},
-                  {"pairs", record.counters.pairs},
-                  {"dense_pairs", record.counters.densePairs},
-                  {"score_pairs", record.counters.scorePairs},
-                  {"lse_pairs", record.counters.lsePairs},
-                  {"refreshes", record.counters.refreshes},
-                  {"query_rows", record.counters.queryRows},
-                  {"key_rows", record.counters.keyRows},
-                  {"value_rows", record.counters.valueRows},
-                  {"projected_rows", record.counters.projectedRows},
-                  {"ffn_rows", record.counters.ffnRows},
-                  {"salient_rows", record.counters.salientRows},
-                  {"similarity", std::move(similarity)},
-                  {"cache_bytes_written", record.counters.cacheBytesWritten},
-                  {"cache_bytes_read", record.counters.cacheBytesRead},
-                  {"seconds", record.seconds},
-                  {"commits", std::move(commits)}}
-                 .dump());
+  Json line{{"step", record.step},
+            {"block", record.block},
+            {"rows", record.rowsComputed},
+            {"logit_rows", record.logitRows},
+            {"pairs", record.counters.pairs},
+            {"dense_pairs", record.counters.densePairs},
+            {"score_pairs", record.counters.scorePairs},
+            {"lse_pairs", record.counters.lsePairs},
+            {"refreshes", record.counters.refreshes},
+            {"query_rows", record.counters.queryRows},
+            {"key_rows", record.counters.keyRows},
+            {"value_rows", record.counters.valueRows},
+            {"projected_rows", record.counters.projectedRows},
+            {"ffn_rows", record.counters.ffnRows},
+            {"salient_rows", record.counters.salientRows},
+            {"similarity", std::move(similarity)},
+            {"cache_bytes_written", record.counters.cacheBytesWritten},
+            {"cache_bytes_read", record.counters.cacheBytesRead},
+            {"seconds", record.seconds},
+            {"commits", std::move(commits)}};
+  if (!record.predictions.empty()) {
+    Json &predictions = line["predictions"] = Json::array();
+    for (const rt::Prediction &each : record.predictions)
+      predictions.push_back({{"sequence", each.sequence},
+                             {"position", each.position},
+                             {"confidence", each.confidence}});
+  }
+  file.write(line.dump());
 }
 
 Status StepLog::finish(const rt::Generation &generation) {

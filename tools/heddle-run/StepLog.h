@@ -21,6 +21,9 @@ namespace heddle::run {
 ///    "key_rows":..,"value_rows":..,"ffn_rows":..,"cache_bytes_written":..,
 ///    "cache_bytes_read":..,"seconds":..,
 ///    "commits":[{"sequence":0,"position":17,"token":5,"confidence":0.93}]}
+/// and of schedules that go by past confidences
+///    "predictions":[{"sequence":0,"position":17,"confidence":0.93}]
+/// of all positions that the step could commit;
 /// and at the end
 ///   {"done":true,"complete":true,"sequences":[[ids, prompt included]]}
 /// where "complete" is false after an interrupt. A file without that last line

@@ -127,6 +127,7 @@ Finding conformance::checkProgram(const bundle::Bundle &bundle, rt::DType dtype,
   (*executor)->setTracing(true);
   (*reference)->setTracing(true);
   std::mt19937 random(static_cast<uint32_t>(options.seed));
+  std::mt19937 sureness(static_cast<uint32_t>(options.seed) + 1);
   double allowed = allowedError(dtype, 0);
   for (int64_t step = 1; step <= steps; ++step) {
     // The first masked position becomes a token.
@@ -138,6 +139,11 @@ Finding conformance::checkProgram(const bundle::Bundle &bundle, rt::DType dtype,
         states.next[s].push_back(
             static_cast<int32_t>(first - states.masked[s].begin()));
     }
+    // The step before predicted some of them.
+    for (std::vector<double> &each : states.confidence)
+      for (double &confidence : each)
+        if (sureness() % 2)
+          confidence = static_cast<double>(sureness() % 8);
     auto rows = (*executor)->beginStep(states.all(step, steps));
     auto same = (*reference)->beginStep(states.all(step, steps));
     if (!rows || !same) {

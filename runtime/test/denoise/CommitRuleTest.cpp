@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include <algorithm>
 
 using namespace heddle;
@@ -192,6 +194,33 @@ TEST(SequenceRun, RevokedTokensAreMasksOfTheBlock) {
   EXPECT_EQ(run.committedAt()[2], 3);
   for (int64_t position : {2, 3, 4})
     EXPECT_FALSE(run.isRevocable(position)) << "the block before";
+}
+
+TEST(SequenceRun, RemembersTheLastPredictionOfAMask) {
+  bundle::CommitRule rule = ruleOf(Kind::Above);
+  rule.revokeBelow = {1, 2};
+  SequenceRun run(prompt, sixInTwoBlocks, config(), rule);
+  const double none = -std::numeric_limits<double>::infinity();
+  auto confidence = [&] {
+    return std::vector<double>(run.confidence().begin(),
+                               run.confidence().end());
+  };
+  EXPECT_EQ(confidence(), std::vector<double>(8, none));
+  run.predict(2, 0.5);
+  run.predict(3, 0.25);
+  run.predict(4, -2);
+  run.commit(2, 7);
+  run.advance();
+  run.predict(3, 0.125);
+  EXPECT_EQ(confidence(),
+            (std::vector<double>{none, none, 0.5, 0.125, -2, none, none, none}))
+      << "4 was not predicted again and keeps what it had";
+  run.commit(3, 7);
+  run.revoke(2);
+  EXPECT_EQ(confidence()[2], none) << "that was of the token that is gone";
+  run.advance();
+  run.predict(2, 0.75);
+  EXPECT_EQ(confidence()[2], 0.75);
 }
 
 TEST(SequenceRun, NothingIsRevocableAtStepsWhoseRuleDoesNotSaySo) {

@@ -715,6 +715,67 @@ TEST(Generate, ADrawnOrderSaysWhatIsCommitted) {
   }
 }
 
+/// What the executor is told of confidences is what a plain reading of the
+/// logits gives for the last step that predicted a position, also with
+/// guidance, to both halves; a row that is not computed keeps its own.
+TEST(Generate, TellsHowConfidentEarlierPredictionsWere) {
+  for (double cfgScale : {0.0, 0.7}) {
+    FakeModel model;
+    FakeExecutor executor;
+    executor.program = aboveABit();
+    executor.program.positions.emplace_back().kind =
+        bundle::Positions::Kind::Confident;
+    executor.program.commit.ratio = {1, 1}; // one token a step
+    GenerateOptions options = makeOptions(8, 4, 8);
+    options.sampling.cfgScale = cfgScale;
+    // All at a block's first step, then every other position.
+    auto computed = [](const SequenceState &state, int64_t position) {
+      return state.place.stepInBlock == 1 || !state.masked[position] ||
+             (position + state.place.step) % 2 == 0 ||
+             std::count(state.masked.begin(), state.masked.begin() + position,
+                        1) == 0;
+    };
+    std::vector<std::vector<double>> seen;
+    executor.rows = [&](const SequenceState &state, int64_t position) {
+      if (position == 0)
+        seen.push_back({state.confidence.begin(), state.confidence.end()});
+      return computed(state, position);
+    };
+    std::vector<std::vector<double>> expected;
+    for (const Tokens &prompt : raggedPrompts)
+      expected.emplace_back(prompt.size() + 8, -INFINITY);
+    size_t looked = 0;
+    int64_t older = 0;
+    Result<Generation> result = generate(
+        model, executor, raggedPrompts, options, [&](const StepRecord &record) {
+          for (int half = 0; half < (cfgScale > 0 ? 2 : 1); ++half)
+            for (const std::vector<double> &each : expected)
+              EXPECT_EQ(seen.at(looked++), each) << "step " << record.step;
+          std::vector<std::vector<double>> before = expected;
+          for (const Prediction &each : record.predictions) {
+            double &kept = expected[each.sequence][each.position];
+            EXPECT_EQ(before[each.sequence][each.position], kept) << "twice";
+            kept = each.confidence;
+          }
+          for (const Commit &commit : record.commits)
+            EXPECT_EQ(expected[commit.sequence][commit.position],
+                      commit.confidence);
+          EXPECT_EQ(record.logitRows,
+                    std::ssize(record.predictions) * (cfgScale > 0 ? 2 : 1));
+          for (size_t s = 0; s < expected.size(); ++s)
+            for (size_t p = 0; p < expected[s].size(); ++p)
+              older += expected[s][p] == before[s][p] &&
+                       expected[s][p] > -INFINITY &&
+                       record.tokens[s][p] == FakeModel::mask;
+          return true;
+        });
+    ASSERT_TRUE(result) << result.error().text();
+    EXPECT_TRUE(result->complete);
+    EXPECT_EQ(looked, seen.size());
+    EXPECT_GT(older, 0) << "every mask was predicted at every step";
+  }
+}
+
 TEST(Generate, AStepWithoutCandidatesWaitsForALaterOne) {
   FakeModel model;
   FakeExecutor executor;

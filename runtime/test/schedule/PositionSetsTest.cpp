@@ -296,6 +296,60 @@ TEST(PositionSets, TheNearestAreTakenOnceInTurn) {
   EXPECT_EQ(around.sets.bound(7, {100, 20}), 20);
 }
 
+TEST(PositionSets, TheSurestOfASet) {
+  bundle::Manifest manifest;
+  manifest.positions = {make(Kind::All),
+                        make(Kind::Single, 5),
+                        make(Kind::Except, 0, {0, 1}),
+                        make(Kind::Confident, 1, {0}),
+                        make(Kind::Confident, 2, {0}),
+                        make(Kind::Confident, 4, {0}),
+                        make(Kind::Confident, 9, {0}),
+                        make(Kind::Confident, 2, {2}),
+                        make(Kind::Prompt),
+                        make(Kind::Confident, 2, {8})};
+  PositionSets sets(manifest);
+  test::States states({{10, 2}});
+  sets.beginRun(states.shapes[0]);
+  auto begin = [&](int64_t step) {
+    return sets.beginStep(states.at(0, bundle::plannedPlace(step, 8, 0)));
+  };
+  // Nothing is predicted yet: the first ones.
+  ASSERT_TRUE(begin(1));
+  EXPECT_EQ(at(sets, 3), (List{2}));
+  EXPECT_EQ(at(sets, 4), (List{2, 3}));
+  EXPECT_EQ(at(sets, 5), (List{2, 3, 4, 5}));
+  EXPECT_EQ(at(sets, 6), (List{2, 3, 4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(at(sets, 9), List{});
+  // Of equals the lower one; negative ones (entropies) before none.
+  std::vector<double> &sure = states.confidence[0];
+  sure[5] = 0.75;
+  sure[7] = 0.5;
+  sure[4] = 0.5;
+  sure[9] = -3;
+  ASSERT_TRUE(begin(2));
+  EXPECT_EQ(at(sets, 3), (List{5}));
+  EXPECT_EQ(at(sets, 4), (List{4, 5}));
+  EXPECT_EQ(at(sets, 5), (List{4, 5, 7, 9}));
+  EXPECT_EQ(at(sets, 7), (List{4, 7}));
+  // What became a token is none of them, nor what stands behind the text.
+  states.commit(0, 5, 2);
+  ASSERT_TRUE(begin(3));
+  EXPECT_EQ(at(sets, 4), (List{4, 7}));
+  EXPECT_EQ(at(sets, 5), (List{2, 4, 7, 9}));
+  SequenceState state = states.at(0, bundle::plannedPlace(4, 8, 0));
+  state.textEnd = 7;
+  ASSERT_TRUE(sets.beginStep(state));
+  EXPECT_EQ(at(sets, 4), (List{2, 4}));
+  // Nobody says what was predicted.
+  state.confidence = {};
+  ASSERT_TRUE(sets.beginStep(state));
+  EXPECT_EQ(at(sets, 4), (List{2, 3}));
+  EXPECT_EQ(sets.bound(4, {100, 20}), 2);
+  EXPECT_EQ(sets.bound(9, {100, 1}), 1);
+  EXPECT_EQ(sets.bound(6, {6, 2}), 4);
+}
+
 TEST(PositionSets, OnePositionFromEitherEnd) {
   bundle::Manifest manifest;
   manifest.positions = {make(Kind::Single, 0),  make(Kind::Single, 7),
@@ -322,6 +376,9 @@ TEST(PositionSets, RefuseStatesOfOtherSequences) {
   EXPECT_FALSE(sets.beginStep(states.at(1, {})));
   SequenceState state = states.at(0, {});
   state.blockEnd = 8;
+  EXPECT_FALSE(sets.beginStep(state));
+  state = states.at(0, {});
+  state.confidence = state.confidence.first(6);
   EXPECT_FALSE(sets.beginStep(state));
 }
 

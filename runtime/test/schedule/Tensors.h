@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -35,6 +36,8 @@ public:
       std::fill_n(masked.back().begin(), shape.promptLength, uint8_t(0));
       committedAt.emplace_back(shape.length, 0);
       next.emplace_back();
+      confidence.emplace_back(shape.length,
+                              -std::numeric_limits<double>::infinity());
     }
     done.assign(shapes.size(), 0);
   }
@@ -53,6 +56,7 @@ public:
     state.masked = masked[sequence];
     state.committedAt = committedAt[sequence];
     state.next = next[sequence];
+    state.confidence = confidence[sequence];
     state.done = done[sequence] != 0;
     return state;
   }
@@ -68,7 +72,8 @@ public:
   std::vector<rt::SequenceShape> shapes;
   std::vector<std::vector<uint8_t>> masked;
   std::vector<std::vector<int32_t>> committedAt;
-  std::vector<std::vector<int32_t>> next; ///< nothing, unless it is set
+  std::vector<std::vector<int32_t>> next;      ///< nothing, unless it is set
+  std::vector<std::vector<double>> confidence; ///< of no prediction, likewise
   std::vector<uint8_t> done;
 };
 

@@ -42,6 +42,8 @@ heddle.schedule @everywhere(keep = 20 percent, group = 128, window = 0.3,
   %close = neighbors(two) of %active in %recent
   // CHECK-NEXT: nearest(2) of
   %nearest = nearest(two) of %active in %recent
+  // CHECK-NEXT: confident(2) of
+  %sure = confident(two) of %active
   // CHECK: recompute all on
   recompute all on %3
   // CHECK: recompute least_similar(keep = 0, among = %{{.+}}) in all on

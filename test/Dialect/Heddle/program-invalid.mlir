@@ -45,6 +45,15 @@ heddle.schedule @C1 {
 
 // -----
 
+heddle.schedule @C1 {
+  %a = positions block
+  // expected-error@+1 {{the number of positions must be at least 1, found 0}}
+  %p = confident(0) of %a
+  attend dense
+}
+
+// -----
+
 heddle.schedule @forms {
   // expected-error@+1 {{neighbors is an op of its own}}
   %p = "heddle.positions"() <{kind = #heddle<positions_kind neighbors>, count = 2}> : () -> !heddle.positions
@@ -422,6 +431,36 @@ heddle.schedule @R6 {
   recompute all on %c
   // expected-error@+1 {{computes rows that need not hold the first masked position}}
   recompute %n
+  commit random_order
+  attend dense
+}
+
+// -----
+
+// The surest need not be the first one.
+heddle.schedule @R6 {
+  %c = cadence every(4)
+  %block = positions block
+  %sure = confident(4) of %block
+  reuse kv
+  recompute all on %c
+  // expected-error@+1 {{computes rows that need not hold the first masked position}}
+  recompute %sure
+  attend dense
+}
+
+// -----
+
+heddle.schedule @R19 {
+  %c = cadence every(4)
+  %block = positions block
+  // expected-error@+1 {{goes by the confidence of what earlier steps predicted and left masked, and with `commit random_order` they predict what they commit alone; commit by confidence, or name `positions next`}}
+  %sure = confident(4) of %block
+  %next = positions next
+  %rows = union %next, %sure
+  reuse kv
+  recompute all on %c
+  recompute %rows
   commit random_order
   attend dense
 }

@@ -46,6 +46,8 @@ heddle.schedule @forms {
   %rest = except %response, %seen
   // CHECK: last(2) of %[[REST]]
   %end = last(2) of %rest
+  // CHECK: confident(2) of %[[RESPONSE]]
+  %sure = confident(2) of %response
   // CHECK: %[[WINDOW:.*]] = fix %[[SEEN]] on %
   %window = fix %seen on %often
   // CHECK: visible %[[WINDOW]]

@@ -94,6 +94,9 @@ TEXTS = {
     "layers-salient": ("%start = cadence first(1) in block  %block = positions block  reuse kv in layers(0)  "
                        "reuse kv, context, ffn  recompute all on %start  recompute %block in layers(0 to 1)  "
                        "recompute salient(below = 0.99) in %block  attend dense", "at_most", "exact"),
+    "confident": ("%start = cadence first(1) in block  %block = positions block  %left = positions undecoded(first = 1)  "
+                  "%sure = confident(3) of %block  %near = neighbors(1) of %sure in %block  %rows = union %left, %sure, %near  "
+                  "reuse kv  recompute all on %start  recompute %rows  attend dense", "about", "exact"),
     "passes": ("commit above(0.8) passes(at_least = 40)  attend dense", "at_most", "exact"),
     "revoked": ("%next = positions undecoded(first = 4)  %new = positions committed(last = 9)  %some = union %next, %new  "
                 "commit above(0.5) within(%some) revoke(below = 1/1)  attend dense", "at_most", "exact"),
@@ -106,7 +109,7 @@ TEXTS = {
 # Of these a run with classifier-free guidance is followed, which computes each row twice. Its log has the rows that
 # layers found to have changed of both sequences together; where none changed in one, it has nothing to correct.
 GUIDED = {
-    "dense": "exact", "pulsecol": "exact", "window-diffusion": "exact", "dllm-cache": "exact", "dyllm": "at_most",
+    "confident": "exact", "dense": "exact", "pulsecol": "exact", "window-diffusion": "exact", "dllm-cache": "exact", "dyllm": "at_most",
     "columns-in-window": "exact", "streaming-llm": "exact", "dual-cache-drift": "exact", "losa": "exact"}
 
 

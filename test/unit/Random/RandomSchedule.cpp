@@ -247,6 +247,8 @@ private:
     std::string other = value("p", anySet());
     if (below(3) == 0)
       other = value("p", "last(" + number(1, 4) + ") of " + other);
+    else if (!ordered && below(3) == 0)
+      other = value("p", "confident(" + number(1, 4) + ") of " + set);
     return value("p", "union " + set + ", " + other);
   }
 
@@ -363,6 +365,10 @@ private:
           value("p", oneOf({"positions block", "positions response",
                             "positions from(block)"}));
       std::string first = value("p", "positions undecoded(first = 1)");
+      if (below(2))
+        first = value(
+            "p", "union " + first + ", " +
+                     value("p", "confident(" + number(1, 3) + ") of " + rows));
       std::string others = value("p", "except " + rows + ", " + first);
       add("reuse kv");
       add("recompute all on " + start);
@@ -430,6 +436,7 @@ private:
 
   /// What comes next in a drawn order, and what stands around it.
   void orderedRows() {
+    ordered = true;
     std::string start = fromStepOne();
     std::string next = value("p", "positions next");
     std::string near =
@@ -663,6 +670,7 @@ private:
   std::string drift, driftClause; ///< what its cadences by drift have in common
   std::map<std::string, std::string> drifts; ///< each of them, by its layer
   bool selects = true;                       ///< selections may be read
+  bool ordered = false;                      ///< commits go by an order
   bool plainLogits = false;                  ///< scores are not allowed
   bool dense = false;                        ///< nor are other pairs than all
   int64_t values = 0;

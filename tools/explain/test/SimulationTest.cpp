@@ -253,6 +253,97 @@ TEST(Simulation, RevokingRulesKeepTheTokensOfAStep) {
   }
 }
 
+/// Of the block the surest position and the first masked one.
+TEST(Simulation, FollowsPastConfidences) {
+  Manifest manifest = ofBlocks();
+  Positions first, sure, rows;
+  first.kind = Positions::Kind::Undecoded;
+  first.count = 1;
+  sure.kind = Positions::Kind::Confident;
+  sure.count = 1;
+  sure.of = {0};
+  rows.kind = Positions::Kind::Union;
+  rows.of = {1, 2};
+  manifest.positions.insert(manifest.positions.end(), {first, sure, rows});
+  manifest.passes[1].rows = 3;
+  auto follow = [&](std::vector<std::string> predictions,
+                    std::vector<std::vector<int32_t>> &active) {
+    std::string text;
+    for (size_t step = 0; step < predictions.size(); ++step)
+      text += R"({"commits":[{"sequence":0,"token":7,"position":)" +
+              std::to_string(2 + step) + "}]" + predictions[step] + "}\n";
+    Result<RunLog> log = readRunLog(text);
+    EXPECT_TRUE(log) << log.error().text();
+    return simulate(manifest,
+                    {.steps = 4,
+                     .length = 6,
+                     .prompt = 2,
+                     .maskToken = 1,
+                     .eosToken = 0,
+                     .follow = std::make_shared<const RunLog>(std::move(*log))},
+                    [&](const SimulatedStep &step) {
+                      active.emplace_back(step.active.begin(),
+                                          step.active.end());
+                    });
+  };
+  auto predicted = [](std::vector<std::pair<int, double>> all) {
+    std::string text;
+    for (auto [position, confidence] : all)
+      text += (text.empty() ? "" : ",") + std::string(R"({"sequence":0,)") +
+              R"("position":)" + std::to_string(position) +
+              R"(,"confidence":)" + std::to_string(confidence) + "}";
+    return R"(,"predictions":[)" + text + "]";
+  };
+  std::vector<std::vector<int32_t>> active;
+  Status status =
+      follow({predicted({{2, 0.9}, {3, 0.2}, {4, 0.3}, {5, 0.8}}),
+              predicted({{3, 0.9}, {5, 0.1}}), predicted({{4, 0.5}}), ""},
+             active);
+  ASSERT_TRUE(status) << status.error().text();
+  EXPECT_EQ(active, (std::vector<std::vector<int32_t>>{
+                        {0, 1, 2, 3, 4, 5}, {3, 5}, {4}, {5}}))
+      << "4 has what step 1 predicted of it";
+  status = follow({"", "", "", ""}, active);
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().text().find("of which the log says nothing"),
+            std::string::npos)
+      << status.error().text();
+  status = follow({predicted({{1, 0.5}}), "", "", ""}, active);
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().text().find(
+                "step 1 of the log predicts position 1, which is not masked"),
+            std::string::npos)
+      << status.error().text();
+}
+
+/// What is made up of confidences tells seeds apart.
+TEST(Simulation, RowsByMadeUpConfidences) {
+  Manifest manifest = ofBlocks();
+  Positions first, sure, rows;
+  first.kind = Positions::Kind::Undecoded;
+  first.count = 1;
+  sure.kind = Positions::Kind::Confident;
+  sure.count = 2;
+  sure.of = {0};
+  rows.kind = Positions::Kind::Union;
+  rows.of = {1, 2};
+  manifest.positions.insert(manifest.positions.end(), {first, sure, rows});
+  manifest.passes[1].rows = 3;
+  auto active = [&](uint64_t seed) {
+    std::vector<std::vector<int32_t>> all;
+    Status status = simulate(
+        manifest, {.steps = 8, .length = 24, .prompt = 8, .seed = seed},
+        [&](const SimulatedStep &step) {
+          all.emplace_back(step.active.begin(), step.active.end());
+          EXPECT_LE(all.size() > 1 ? std::ssize(step.active) : 0, 3);
+        });
+    EXPECT_TRUE(status) << status.error().text();
+    return all;
+  };
+  EXPECT_EQ(active(1), active(1));
+  EXPECT_NE(active(1), active(2));
+}
+
 TEST(Simulation, FollowsWhatDrifted) {
   Manifest manifest;
   manifest.reuse.kv = true;
@@ -357,10 +448,14 @@ TEST(Simulation, LogsOfNoRunAreRefused) {
   ASSERT_TRUE(log) << log.error().text();
   EXPECT_EQ(log->commits.size(), 1u);
   for (const char *text :
-       {"", R"({"done":true})", "[]", R"({"commits":3})",
+       {"",
+        R"({"done":true})",
+        "[]",
+        R"({"commits":3})",
         R"({"commits":[{"sequence":"a","position":4}]})",
         R"({"commits":[{"sequence":1,"position":4}]})",
-        R"({"commits":[],"rows":"many"})", R"({"commits":[],"rows":-1})",
+        R"({"commits":[],"rows":"many"})",
+        R"({"commits":[],"rows":-1})",
         R"({"commits":[{"sequence":0,"position":"x"}]})",
         R"({"commits":[{"sequence":0,"position":1e300}]})",
         R"({"commits":[{"sequence":0,"position":4294967296}]})",
@@ -368,6 +463,10 @@ TEST(Simulation, LogsOfNoRunAreRefused) {
         R"({"commits":[],"salient_rows":[-5]})",
         R"({"commits":[],"salient_rows":[99999999999]})",
         R"({"commits":[],"salient_rows":["x"]})",
+        R"({"commits":[],"predictions":["x"]})",
+        R"({"commits":[],"predictions":[{"position":4,"confidence":0.5}]})",
+        R"({"commits":[],"predictions":[{"sequence":0,"confidence":0.5}]})",
+        R"({"commits":[],"predictions":[{"sequence":0,"position":4}]})",
         R"({"commits":[],"similarity":["x"]})"}) {
     Result<explain::RunLog> log = explain::readRunLog(text);
     ASSERT_FALSE(log) << text;

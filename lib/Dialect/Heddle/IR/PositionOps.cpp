@@ -32,6 +32,7 @@ StringRef mlir::heddle::plainName(Operation *set) {
       .Case([](NeighborsOp) { return "neighbors"; })
       .Case([](NearestOp) { return "nearest"; })
       .Case([](LastOp) { return "last"; })
+      .Case([](ConfidentOp) { return "confident"; })
       .Case([](HullOp) { return "hull"; })
       .Case([](LeadingOp) { return "leading"; })
       .Case([](PredictingOp) { return "rows"; })
@@ -229,6 +230,10 @@ void LastOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   nameResult(*this, setName);
 }
 
+void ConfidentOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  nameResult(*this, setName);
+}
+
 void HullOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   nameResult(*this, setName);
 }
@@ -252,6 +257,11 @@ LogicalResult NearestOp::verify() {
 }
 
 LogicalResult LastOp::verify() {
+  return checkCount([&] { return emitOpError(); }, "the number of positions",
+                    static_cast<int64_t>(getCount()));
+}
+
+LogicalResult ConfidentOp::verify() {
   return checkCount([&] { return emitOpError(); }, "the number of positions",
                     static_cast<int64_t>(getCount()));
 }

@@ -131,6 +131,7 @@ LogicalResult Reader::addSet(Operation *op) {
                    .Case([](NeighborsOp) { return Kind::Neighbors; })
                    .Case([](NearestOp) { return Kind::Nearest; })
                    .Case([](LastOp) { return Kind::Last; })
+                   .Case([](ConfidentOp) { return Kind::Confident; })
                    .Case([](HullOp) { return Kind::Hull; })
                    .Case([](LeadingOp) { return Kind::Leading; })
                    .Case([](PredictingOp) { return Kind::Predicting; });
@@ -140,6 +141,8 @@ LogicalResult Reader::addSet(Operation *op) {
       set.count = static_cast<int64_t>(nearest.getCount());
     if (auto last = dyn_cast<LastOp>(op))
       set.count = static_cast<int64_t>(last.getCount());
+    if (auto confident = dyn_cast<ConfidentOp>(op))
+      set.count = static_cast<int64_t>(confident.getCount());
     for (Value operand : op->getOperands()) {
       if (!isa<PositionsType>(operand.getType())) {
         cadence = operand;
@@ -294,7 +297,8 @@ FailureOr<Program> Reader::read() {
   findUsed();
   for (Operation &op : body)
     if (isa<PositionsOp, UnionOp, IntersectOp, ExceptOp, FixOp, NeighborsOp,
-            NearestOp, LastOp, HullOp, LeadingOp, PredictingOp>(op) &&
+            NearestOp, LastOp, ConfidentOp, HullOp, LeadingOp, PredictingOp>(
+            op) &&
         used.contains(&op))
       if (failed(addSet(&op)))
         return failure();

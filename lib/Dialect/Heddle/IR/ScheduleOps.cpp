@@ -444,8 +444,8 @@ LogicalResult ScheduleOp::verifyRegions() {
     if (!termOf(&op) &&
         !isa<CadenceOp, SelectOp, DenseOp, UnionOp, AttendOp, PositionsOp,
              IntersectOp, ExceptOp, FixOp, NeighborsOp, NearestOp, LastOp,
-             HullOp, LeadingOp, PredictingOp, VisibleOp, ReuseOp, RecomputeOp,
-             CommitOp>(op))
+             ConfidentOp, HullOp, LeadingOp, PredictingOp, VisibleOp, ReuseOp,
+             RecomputeOp, CommitOp>(op))
       return op.emitOpError("does not belong in a heddle.schedule");
   // Each of these is said, whatever the others find.
   bool good = succeeded(verifyAttends(*this));

@@ -450,6 +450,31 @@ def Heddle_LastOp : Heddle_ValueOp<"last"> {
   let hasVerifier = 1;
 }
 
+def Heddle_ConfidentOp : Heddle_ValueOp<"confident"> {
+  let summary = "the positions of a set that were last predicted with the highest confidence";
+  let description = [{
+    | form | positions |
+    |---|---|
+    | `confident(n) of %set` | of the masked positions of the set the n whose last prediction had the highest confidence, the lower one of equals; those without a prediction come last, from left to right |
+
+    A step predicts what its `commit` chooses from, and its confidences are the
+    rule's own. A position keeps that of the last step that predicted it.
+
+    ```mlir
+    %sure = confident(2) of %block
+    ```
+
+    Source: ES-dLLM's released code, whose two most confident rows always go on;
+    Focus-dLLM's past confidences.
+  }];
+  let arguments = (ins I64Attr:$count, Heddle_PositionsType:$positions);
+  let results = (outs Heddle_PositionsType:$result);
+  let assemblyFormat = [{
+    `` `(` custom<Count>($count) `)` `of` $positions `` custom<NoAttributes>(attr-dict)
+  }];
+  let hasVerifier = 1;
+}
+
 class Heddle_SetOfSetOp<string mnemonic> : Heddle_ValueOp<mnemonic> {
   let arguments = (ins Heddle_PositionsType:$positions);
   let results = (outs Heddle_PositionsType:$result);

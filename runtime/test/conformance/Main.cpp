@@ -14,6 +14,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <random>
 
 using namespace heddle;
 
@@ -46,6 +47,7 @@ int main(int argc, char **argv) {
   app.footer("Example:\n"
              "  heddle-conformance dense.hdl pulsecol.hdl --lengths=1,65,500\n"
              "  heddle-conformance gpu.hdl --device=cuda\n"
+             "  heddle-conformance dense.hdl --rounds=10\n"
              "Exit codes: 0 all kernels conform, 1 some do not or a bundle "
              "cannot be run.");
   app.set_version_flag("--version", "heddle-conformance " HEDDLE_VERSION);
@@ -55,15 +57,23 @@ int main(int argc, char **argv) {
   app.add_option("--seed", options.seed, "Seed of the random inputs")
       ->envname("HEDDLE_SEED")
       ->capture_default_str();
-  app.add_option("--lengths", options.lengths, "Sequence lengths, n")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 20));
-  app.add_option("--ratios", options.ratios,
-                 "Query heads per key/value head (1,7)")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 10));
+  int64_t rounds = 1;
+  app.add_option("--rounds", rounds,
+                 "Checks everything so often, from the second time on with the "
+                 "next seed and, of what is not given, random lengths up to "
+                 "1,000 and ratios up to 8")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
+      ->capture_default_str();
+  CLI::Option *lengths =
+      app.add_option("--lengths", options.lengths, "Sequence lengths, n")
+          ->delimiter(',')
+          ->allow_extra_args(false)
+          ->check(CLI::Range(int64_t(1), int64_t(1) << 20));
+  CLI::Option *ratios = app.add_option("--ratios", options.ratios,
+                                       "Query heads per key/value head (1,7)")
+                            ->delimiter(',')
+                            ->allow_extra_args(false)
+                            ->check(CLI::Range(int64_t(1), int64_t(1) << 10));
   std::string device = "cpu";
   app.add_option("--device", device,
                  "cpu, or cuda or cuda:N: the kernels for that GPU")
@@ -77,29 +87,47 @@ int main(int argc, char **argv) {
   }
 
   conformance::describeFaults();
-  std::printf("seed %llu\n", static_cast<unsigned long long>(options.seed));
-  bool ok = true;
+  std::vector<bundle::Bundle> bundles;
   for (const std::string &path : paths) {
     Result<bundle::Bundle> bundle = bundle::Bundle::read(path);
     if (!bundle) {
       std::fprintf(stderr, "error: %s\n", bundle.error().text().c_str());
       return 1;
     }
-    std::printf("%s\n", path.c_str());
-    auto report = [](const std::string &line) {
-      std::printf("  %s\n", line.c_str());
-      std::fflush(stdout);
-    };
-    int gpu = gpuOf(device);
-    Result<bool> conforms =
-        gpu < 0 ? conformance::checkBundle(*bundle, options, report)
-                : conformance::checkBundleOnCuda(*bundle, gpu, options, report);
-    if (!conforms) {
-      std::fprintf(stderr, "error: %s: %s\n", path.c_str(),
-                   conforms.error().text().c_str());
-      return 1;
+    bundles.push_back(std::move(*bundle));
+  }
+  const int gpu = gpuOf(device);
+  auto report = [](const std::string &line) {
+    std::printf("  %s\n", line.c_str());
+    std::fflush(stdout);
+  };
+  bool ok = true;
+  for (int64_t round = 0; round < rounds; ++round) {
+    if (round > 0) {
+      std::mt19937_64 random(++options.seed);
+      auto draw = [&](std::vector<int64_t> &values, int64_t most) {
+        for (int64_t &value : values)
+          value = std::uniform_int_distribution<int64_t>(1, most)(random);
+      };
+      if (lengths->empty())
+        draw(options.lengths, 1000);
+      if (ratios->empty())
+        draw(options.ratios, 8);
     }
-    ok &= *conforms;
+    std::printf("seed %llu\n", static_cast<unsigned long long>(options.seed));
+    for (size_t i = 0; i < bundles.size(); ++i) {
+      std::printf("%s\n", paths[i].c_str());
+      Result<bool> conforms =
+          gpu < 0 ? conformance::checkBundle(bundles[i], options, report)
+                  : conformance::checkBundleOnCuda(bundles[i], gpu, options,
+                                                   report);
+      if (!conforms) {
+        std::fprintf(stderr, "error: %s: %s\n", paths[i].c_str(),
+                     conforms.error().text().c_str());
+        return 1;
+      }
+      ok &= *conforms;
+    }
   }
   return finish(ok ? 0 : 1);
 }

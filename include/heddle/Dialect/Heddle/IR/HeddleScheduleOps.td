@@ -538,7 +538,8 @@ def Heddle_VisibleOp : Heddle_ProgramOp<"visible"> {
   let summary = "the positions that exist as rows and keys";
   let description = [{
     The other positions are neither row nor key, as if they were cut out of the
-    sequence; those that exist keep their position numbers. A set that changes
+    sequence (a recompute that says `unseen` computes them as queries alone);
+    those that exist keep their position numbers. A set that changes
     during the run is a `fix` on a cadence at whose steps all visible rows
     are computed, or a union of such a set and of the rows that each step
     computes. Absent: all positions.

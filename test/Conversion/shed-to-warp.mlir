@@ -220,6 +220,23 @@ shed.kernel @shared_columns attention element(bf16) head_dim(128) shared_lists e
 
 // -----
 
+// expected-error @+1 {{has no form for warpgroups: heads that share lists are to share keys, and a layer's do not}}
+shed.kernel @lists_of_layer attention element(bf16) head_dim(128) shared_lists per_layer encoding(uint16) tiling(#shed.wgmma_tiling<consumers = 3, keys = 128, stages = 2, parts = 2, producer_registers = 32, consumer_registers = 160>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.list<0, group = 64> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
 // expected-error @+1 {{has no form for warpgroups: heads share lists for groups of 96 rows; they are to be 16, 32 or a multiple of 64}}
 shed.kernel @shared_by_96_rows attention element(bf16) head_dim(128) shared_lists encoding(uint16) tiling(#shed.wgmma_tiling<consumers = 3, keys = 128, stages = 2, parts = 2, producer_registers = 32, consumer_registers = 160>) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>

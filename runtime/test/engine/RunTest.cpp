@@ -671,6 +671,36 @@ TEST_F(RunTest, HostDrivenSharedLists) {
   }
 }
 
+/// One list for all rows and heads: by the block's rows and the best of
+/// neighbors, beside the block's own keys. Its length is the block's that is
+/// decoded.
+TEST_F(RunTest, HostDrivenListsOfALayerByABlock) {
+  makeModel(grouped);
+  for (bundle::Encoding encoding :
+       {bundle::Encoding::Uint16, bundle::Encoding::Bitmap}) {
+    bundle::Manifest manifest = gpuManifest({.encodings = {encoding}});
+    manifest.positions = {positions(bundle::Positions::Kind::Block)};
+    bundle::Selection &selection = manifest.selections.front();
+    selection.cadence = cadence(bundle::Cadence::Kind::Every, 4);
+    setRule(manifest, "columns", {0}); // by the group that it has
+    selection.group = bundle::groupOfAll;
+    selection.perLayer = true;
+    selection.pooled = 3;
+    selection.rows = selection.always = 0;
+    for (bundle::Kernel &kernel : manifest.kernels)
+      if (kernel.name == "select_16") {
+        kernel.group = bundle::groupOfAll;
+        kernel.perLayer = true;
+        kernel.pooled = 3;
+      }
+    bundle::Pass some;
+    some.rows = 0;
+    manifest.passes = {passOn(selection.cadence), some};
+    manifest.reuse.kv = true;
+    compareHostDriven(manifest, promptsOf({50, 7}), lengthsOf(16, 16, 8));
+  }
+}
+
 /// Attention by `kernel` over what was committed lately and the next masks.
 static bundle::Manifest overVisiblePositions(const char *kernel) {
   bundle::Manifest manifest = gpuManifest();

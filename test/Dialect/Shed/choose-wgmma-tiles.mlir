@@ -84,9 +84,11 @@
 // LISTS-LABEL: shed.kernel @bitmap
 // LISTS-SAME: #shed.mma_tiling
 // Heads that share lists have an entry of their own, for groups of 16, 32 or a
-// multiple of 64 rows.
+// multiple of 64 rows; those of a layer, which do not share keys, none.
 // LISTS-LABEL: shed.kernel @shared
 // LISTS-SAME: wgmma_tiling<consumers = 3
+// LISTS-LABEL: shed.kernel @of_layer
+// LISTS-SAME: #shed.mma_tiling
 // LISTS-LABEL: shed.kernel @shared_by_48
 // LISTS-SAME: #shed.mma_tiling
 
@@ -268,6 +270,19 @@ shed.kernel @bitmap attention element(bf16) head_dim(128) encoding(bitmap) {
   shed.store %s1
 }
 shed.kernel @shared attention element(bf16) head_dim(128) shared_lists encoding(uint16) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.list<0, group = 32> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+shed.kernel @of_layer attention element(bf16) head_dim(128) shared_lists per_layer encoding(uint16) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>
   %s0 = shed.softmax_init : !shed.softmax
   %s1 = shed.for_keys over #shed.list<0, group = 32> init(%s0) : !shed.softmax {

@@ -3,8 +3,9 @@
 // they predict nothing in this step.
 //
 // After ES-dLLM (arXiv 2603.10088), for a model of 32 layers: in layers 4 and 8
-// half of the rows go on, besides the first masked position and what the last
-// step committed, which always do, as in its released code.
+// half of the rows go on, besides the first masked position, the two masked ones
+// that were last predicted with the highest confidence, and what the last step
+// committed, which always do, as in its released code.
 //
 // There rows go by a sum of what changed and of the confidence of the row's last
 // prediction, here by the cosine of V alone. docs/Spec/Behaviours.md has the rest
@@ -14,8 +15,9 @@ heddle.schedule @es_dllm(first = 4, second = 8, keep = 1/2) {
   %start = cadence first(1) in block
   %block = positions block
   %left = positions undecoded(first = 1)
+  %sure = confident(2) of %block
   %new = positions committed(last = 1)
-  %kept = union %left, %new
+  %kept = union %left, %sure, %new
   %others = except %block, %kept
   reuse kv
   recompute all on %start

@@ -10,7 +10,7 @@ from .schedule import (_OPERATORS, Cadence, Pairs, Schedule, Source, _PairSet, _
                        _SimplePairs, _Statement, number_text)
 
 _VALUES = {"cadence", "select", "dense", "union", "positions", "intersect",
-           "except", "fix", "neighbors", "nearest", "last", "hull", "leading", "predicting"}
+           "except", "fix", "neighbors", "nearest", "last", "confident", "hull", "leading", "predicting"}
 _STATEMENTS = {"attend", "visible", "recompute", "reuse", "commit"}
 #: What a line begins with that goes on with the operation before it.
 _CLAUSE = re.compile(r"[,)%({=\d]|(by|on|in|of|or|then|with|among|at_once|alone|unseen|scores|within|passes|stop|isolating|"

@@ -447,6 +447,12 @@ class Positions(_Set):
         """The last `count` positions of the set. TypeError for what is no whole number."""
         return _PositionSet(f"last({_count(count, 'count')}) of {{}}", (self,), (), "end", "")
 
+    def confident(self, count: int) -> Positions:
+        """Of the masked positions of the set the `count` whose last prediction had the highest
+        confidence; those without one come last. TypeError for what is no whole number. Source:
+        docs/Spec/Rows.md."""
+        return _PositionSet(f"confident({_count(count, 'count')}) of {{}}", (self,), (), "sure", "")
+
     def leading(self) -> Positions:
         """As many first positions of the sequence as the set has."""
         return _PositionSet("leading {}", (self,), (), "front", "")

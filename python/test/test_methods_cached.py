@@ -50,6 +50,59 @@ class ByLayerTest(SameRun):
                                lambda layer: None))
 
 
+class ConfidentTest(SameRun):
+    """Rows by the confidence of their last prediction."""
+
+    def test_the_surest_of_a_set(self):
+        one = run.Run(tiny_llada(), prompt_of(1, 3), 8)
+        one.sure = {4: 0.5, 6: 0.75, 7: 0.5, 9: -2.0}
+        self.assertEqual(one.most_confident(range(11), 1), [6])
+        self.assertEqual(one.most_confident(range(11), 2), [4, 6])
+        self.assertEqual(one.most_confident(range(11), 5), [3, 4, 6, 7, 9])
+        self.assertEqual(one.most_confident([0, 5, 7, 8], 2), [5, 7])
+        one.tokens[6] = 1
+        self.assertEqual(one.most_confident(range(11), 1), [4])
+
+    def test_a_row_that_is_not_computed_keeps_its_prediction(self):
+        for make in FAMILIES:
+            pieces, seen = make(), []
+
+            class Watched(cached.FastDllm):
+                def plan(self, run):
+                    seen.append(dict(run.sure))
+                    rows, visible = super().plan(run)
+                    masked = run.masked()
+                    wanted = set(masked[:1] + masked[2::2] if run.inner else range(run.n))
+                    self.asked = wanted & set(masked)
+                    return run.predicting(wanted & set(rows)), visible
+
+                def reach(self, run):
+                    return self.asked
+
+            records = run.generate(pieces, prompt_of(7, 15), 12, Watched(dual=True),
+                                   commit.Quotas(12, 12))[1]
+            older = 0
+            for before, after, record in zip(seen, seen[1:], records):
+                done = dict((c[0], c[2]) for c in record["committed"])
+                self.assertEqual({p: after[p] for p in done}, done)
+                older += sum(before[p] == after[p] for p in before if p not in done)
+            self.assertGreater(older, 5)
+            self.assertEqual(seen[0], {})
+
+    def test_the_surest_rows_of_a_block_go_on(self):
+        for sure in (0, 2, 12):
+            records = run.generate(tiny_llada(), prompt_of(7, 15), 12, layered.skipping((1,), 0, sure),
+                                   commit.Quotas(6, 12))[1]
+            masked, gone = set(range(15, 27)), 0
+            for r in records:
+                on = r["layers"][1]["queries"]
+                on = set(range(27)) if on is None else set(on)
+                self.assertGreaterEqual(len(masked & on), min(len(masked), 1 + max(0, sure - 1)))
+                gone += len(masked - on)
+                masked -= {c[0] for c in r["committed"]}
+            self.assertEqual(gone > 0, sure < 12)
+
+
 class DegenerateTest(SameRun):
     def test_everything_recomputed_is_dense(self):
         for make in FAMILIES:

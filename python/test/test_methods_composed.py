@@ -102,6 +102,27 @@ class ComposedTest(SameRun):
         p = probabilities(q, k)
         self.assertTrue(torch.allclose(p @ v + p @ d, p @ (v + d), atol=1e-6))
 
+    def test_rows_by_past_confidence(self):
+        go = lambda pieces, method: run.generate(pieces, prompt_of(3, 20), 12, method,
+                                                 commit.Threshold(6, 0.5))[1]
+        for make in FAMILIES:
+            pieces = make()
+            # Everything is sure, near and kept: the dual cache.
+            every = composed.PastConfidence(pairs.Columns("1", 16), 0, 1, 6, 6)
+            self.assert_same_run(go(pieces, every), go(pieces, cached.FastDllm(dual=True)))
+            few = 0
+            for r in go(pieces, composed.PastConfidence(pairs.Columns("1/5", 16), 1, 3, 1, 2)):
+                first, second = r["layers"]
+                rows = range(32) if first["queries"] is None else first["queries"]
+                self.assertEqual(first["pairs"], 4 * len(rows) * 32)
+                self.assertEqual({e["layer"] for e in r["refreshed"]},
+                                 {1} if len(rows) == 32 else set())
+                if len(rows) < 32:
+                    few += 1
+                    self.assertLessEqual(second["pairs"], 4 * len(rows) * (6 + 3))
+                    self.assertGreaterEqual(second["pairs"], 4 * len(rows) * 6)
+            self.assertGreater(few, 2)
+
     def test_by_layer(self):
         pieces = tiny_llada()
         near, cols = lambda: pairs.Window(9), lambda: pairs.pulsecol("1/5", 16, "1/2", 2)

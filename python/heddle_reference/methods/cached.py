@@ -209,6 +209,16 @@ class DkvPrefill(Cached):
         return list(rows), everything(run)
 
 
+def neighbours(position, among, count):
+    """So many of `among`, ascending, next to the position: left and right in turn."""
+    left = [p for p in reversed(among) if p < position]
+    right = [p for p in among if p > position]
+    out = []
+    while len(out) < count and (left or right):
+        out += [side.pop(0) for side in (left, right) if side]
+    return out[:count]
+
+
 class DkvGreedy(Cached):
     """dKV-Cache, greedy: the order of commits is known (commit.Ordered), and a
     pass computes what the last one committed, what this one commits, and for
@@ -220,15 +230,6 @@ class DkvGreedy(Cached):
 
     def __init__(self, rule, period, window, released=False):
         self.rule, self.period, self.window, self.released = rule, period, window, released
-
-    def neighbours(self, run, position):
-        masked = run.masked()
-        left = [p for p in reversed(masked) if p < position]
-        right = [p for p in masked if p > position]
-        out = []
-        while len(out) < self.window and (left or right):
-            out += [side.pop(0) for side in (left, right) if side]
-        return out[:self.window]
 
     def grown(self, run, coming):
         masked, rows = set(run.masked()), set(coming)
@@ -250,7 +251,7 @@ class DkvGreedy(Cached):
         if self.released:
             rows = self.grown(run, coming)
         else:
-            rows = {p for c in coming for p in self.neighbours(run, c)} | set(coming)
+            rows = {p for c in coming for p in neighbours(c, run.masked(), self.window)} | set(coming)
         return run.predicting({*rows, *run.history[-1]}), everything(run)
 
 

@@ -472,6 +472,16 @@ COMPOSED = [
            schedule("columns_window_saliency", *moving(
                20, 6, 8, IN_PHASE, PROPAGATING, SALIENT, "attend pairs(%cols)", WITHIN)),
            shapes=WHOLE),
+    in_blocks("focus-dllm",
+              by_threshold(lambda: composed.PastConfidence(pairs.Columns("1/5", 16), 1, 3, 2, 2)),
+              schedule("focus_dllm", BLOCK, "%block = positions block",
+                       "%sure = confident(2) of %block", "%near = neighbors(2) of %sure in %block",
+                       "%left = positions undecoded(first = 1)", "%new = positions committed(last = 1)",
+                       "%rows = union %sure, %near, %left, %new",
+                       "%cols = select columns(keep = 1/5, group = 16) by mean_probability on %start "
+                       "in layers(1)", "%first = sinks(3)", "%pairs = union %cols, %first",
+                       "reuse kv", "recompute all on %start", "recompute %rows",
+                       "attend dense in layers(0)", "attend pairs(%pairs)", "commit above(0.9)")),
     in_blocks("mage", lambda s, b, f: (composed.BlockColumns(pairs.Columns(24, 16)),
                                        commit.Quotas(s, b)),
               schedule("mage", BLOCK, "%block = positions block",
@@ -511,10 +521,14 @@ LIVE = ("%block = positions block", "%masked = positions undecoded",
         "%live = intersect %block, %both")
 
 
-def by_layer(name, make, *statements):
-    return in_blocks(name, by_threshold(make),
+def by_layer(name, make, *statements, rule=by_threshold, commits="above(0.9)"):
+    return in_blocks(name, rule(make),
                      schedule(name.replace("-", "_"), BLOCK, *LIVE, "recompute all on %start",
-                              *statements, "attend dense", "commit above(0.9)"))
+                              *statements, "attend dense", f"commit {commits}"))
+
+
+def two_by_two(make):
+    return lambda steps, block, family: (make(), commit.Best(block or 32, 2))
 
 
 LAYERED = [
@@ -540,6 +554,11 @@ LAYERED = [
                     "%rows = union %window, %new", "reuse kv, output, ffn", "recompute all on %first",
                     "recompute all on %early in layers(-3 to -1)", "recompute all on %late in layers(-1)",
                     "recompute %rows", "commit quota within(%window)", "attend dense")),
+    by_layer("early-layers-confident", lambda: layered.skipping((1, 2), "1/4", 2), "reuse kv",
+             "%first = positions undecoded(first = 1)", "%sure = confident(2) of %block",
+             "%kept = union %first, %new, %sure", "%others = except %block, %kept",
+             "recompute least_similar(keep = 1/4, among = %others) in %block in layers(1 to 2)",
+             "recompute %block", rule=two_by_two, commits="best(2)"),
     by_layer("outer-layers", lambda: layered.outer("output"), "reuse kv, output, ffn",
              "recompute %block in layers(0, -1)", "recompute %live"),
 ]

@@ -10,7 +10,7 @@ the tests check against pairs.py, cached.py and dyllm.py.
 import torch
 
 from ..model import probabilities
-from .cached import FastDllm
+from .cached import FastDllm, everything, neighbours
 from .dyllm import cosine
 from .models import merge
 from .pairs import Dense
@@ -127,6 +127,16 @@ class BlockColumns(FastDllm):
         super().__init__(dual=True)
         self.columns = columns
 
+    def mask(self, run, record, layer, q, k):
+        """The pairs of a layer in this pass, [heads, n, n]; None: all."""
+        if run.inner > 0:
+            return self.masks[layer]
+        entries = self.columns.select(run, q, k)
+        for head, entry in enumerate(entries):
+            record.refresh(layer, head, "columns", **entry)
+        self.masks[layer] = torch.stack([self.columns.allowed(e, run.n) for e in entries])
+        return None
+
     def forward(self, run, record):
         m, (rows, _) = run.pieces, self.plan(run)
         record.visible = list(range(run.n))
@@ -139,19 +149,50 @@ class BlockColumns(FastDllm):
             self.keys[layer][:, rows] = m.rotate(m.key(layer, h), rows)
             self.values[layer][:, rows] = m.value(layer, h)
             k, v = self.keys[layer], self.values[layer].repeat_interleave(m.heads // m.kv_heads, 0)
-            allowed = torch.ones(m.heads, len(rows), run.n, dtype=torch.bool)
-            if run.inner == 0:
-                entries = self.columns.select(run, q, k)
-                for head, entry in enumerate(entries):
-                    record.refresh(layer, head, "columns", **entry)
-                self.masks[layer] = torch.stack([self.columns.allowed(e, run.n) for e in entries])
-            else:
-                allowed = self.masks[layer][:, rows]
+            mask = self.mask(run, record, layer, q, k)
+            allowed = (torch.ones(m.heads, len(rows), run.n, dtype=torch.bool) if mask is None
+                       else mask[:, rows])
             p = probabilities(q, k.repeat_interleave(m.heads // m.kv_heads, 0), allowed)
             x = x + m.output(layer, merge(p @ v))
             x = x + m.ffn(layer, x)
             record.layer(rows, rows, rows, int(allowed.sum()))
         return rows, x
+
+
+class PastConfidence(BlockColumns):
+    """After Focus-dLLM: a block's later passes compute the `count` positions of the block
+    that were last predicted with the highest confidence, for each of them the `window`
+    ones of the block next to it, the first masked one and what the pass before committed.
+    The layers up to `chooser` are dense; that one chooses, in the block's first pass, the
+    columns that it and the later ones read, and `sinks` first keys with them."""
+
+    def __init__(self, columns, chooser, sinks, count, window):
+        super().__init__(columns)
+        self.chooser, self.sinks, self.count, self.window = chooser, sinks, count, window
+
+    def reach(self, run):
+        return {p for p in range(run.n) if run.pieces.row_of(p) in self.rows}
+
+    def plan(self, run):
+        self.rows = self.chosen(run)
+        return self.rows, everything(run)
+
+    def chosen(self, run):
+        if run.inner == 0:
+            return everything(run)
+        block = list(range(run.block_start, run.block_end))
+        sure = run.most_confident(block, self.count)
+        near = {p for each in sure for p in neighbours(each, block, self.window)}
+        return run.predicting({*sure, *near, *run.masked()[:1], *run.history[-1]})
+
+    def mask(self, run, record, layer, q, k):
+        if layer < self.chooser:
+            return None
+        if run.inner > 0 or layer > self.chooser:
+            return self.masks[self.chooser]
+        super().mask(run, record, layer, q, k)
+        self.masks[layer] |= torch.arange(run.n) < self.sinks
+        return None
 
 
 class ByLayer(Dense):

@@ -134,10 +134,12 @@ def outer(kept):
     return ByLayer(layer, lambda index: kept)
 
 
-def skipping(layers, ratio):
+def skipping(layers, ratio, sure=0):
     """The block, of which in some layers those rows end whose V changed least: of
-    what is neither the first masked position nor new the share `ratio` goes on."""
+    what is neither the first masked position nor new nor among the `sure` most
+    confident ones the share `ratio` goes on."""
     def layer(run, index):
-        spared = [*run.masked()[:1], *(run.history[-1] if run.history else [])]
+        spared = [*run.masked()[:1], *(run.history[-1] if run.history else []),
+                  *run.most_confident(block(run), sure)]
         return block(run), ("similar", ratio, spared) if index in layers else None
     return ByLayer(layer, lambda index: None)

@@ -14,7 +14,8 @@ class Run:
     step: the forward pass, from 1. block, inner: the block of the response and
     the pass within the block, from 0; block_start and block_end bound it.
     history: the positions committed by each pass so far. revoked: those of which
-    the last pass made masks again.
+    the last pass made masks again. sure: of each position that is masked the
+    confidence of its last prediction, if there was one.
     """
 
     def __init__(self, pieces, prompt, gen_length, stop=None):
@@ -25,7 +26,7 @@ class Run:
         self.pieces, self.stop = pieces, stop
         self.tokens = list(prompt) + [pieces.mask] * gen_length
         self.prompt, self.gen, self.n = len(prompt), gen_length, len(prompt) + gen_length
-        self.step, self.history, self.revoked = 0, [], []
+        self.step, self.history, self.revoked, self.sure = 0, [], [], {}
 
     def masked(self):
         return [p for p, t in enumerate(self.tokens) if t == self.pieces.mask]
@@ -42,6 +43,13 @@ class Run:
     def undecoded(self):
         """Masked positions that still count."""
         return [p for p in self.masked() if p < self.text_end()]
+
+    def most_confident(self, positions, count):
+        """Of these the `count` masked ones whose last prediction was the surest; without one
+        they come last, equals from left to right."""
+        order = sorted(set(positions) & set(self.undecoded()),
+                       key=lambda p: (-self.sure.get(p, float("-inf")), p))
+        return sorted(order[:count])
 
     def ended(self):
         """Whether EOS is committed and no mask stands before it."""
@@ -99,9 +107,12 @@ def generate(pieces, prompt, gen_length, method, rule, confidence="probability",
             for i in rule.choose(run, may, sure):
                 run.tokens[may[i]] = tokens[i]
                 committed.append([may[i], tokens[i], sure[i]])
+            if committed:  # else it is a step without a quota, which predicts nothing
+                run.sure.update(zip(may, sure))
             for i in rule.revoke(now, len(committed)):
                 run.tokens[again[i]] = pieces.mask
                 revoked.append([again[i], pieces.mask, now[i]])
+                run.sure.pop(again[i])
         run.history.append([c[0] for c in committed])
         run.revoked = [c[0] for c in revoked]
         records.append(record.done(set(read), committed + revoked))

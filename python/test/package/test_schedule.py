@@ -155,7 +155,7 @@ class TextTest(unittest.TestCase):
     def test_every_operation_on_positions_has_an_expression(self):
         operations = re.findall(r"^%name = (\w+)\S* .*%", (ROOT / "docs/Spec/Grammar.md").read_text(), re.M)
         later = committed(last=2)
-        made = {"except": decoded - later, "fix": decoded.fixed(every(4)), "hull": later.hull(),
+        made = {"confident": block.confident(2), "except": decoded - later, "fix": decoded.fixed(every(4)), "hull": later.hull(),
                 "intersect": decoded & block, "last": decoded.last(2), "leading": later.leading(),
                 "nearest": later.nearest(2, undecoded()), "union": decoded | later,
                 "neighbors": later.neighbors(2, undecoded()), "predicting": later.predicting()}
@@ -221,7 +221,8 @@ class TextTest(unittest.TestCase):
                 "columns-across-layers": attend(
                     columns("20 percent", 128, on=uniform(0.3, 16), layers=[0, 8, (16, 16), 24])),
                 "es-dllm": reuse("kv") + recompute(all_positions, on=start) + recompute(
-                    heddle.least_similar(block, "1/2", block - (undecoded(first=1) | committed(last=1))), layers=[4, 8]) +
+                    heddle.least_similar(block, "1/2", block - (
+                        undecoded(first=1) | block.confident(2) | committed(last=1))), layers=[4, 8]) +
                 recompute(block) + attend(),
                 "elastic-cache": reuse("kv", "output", "ffn") + recompute(all_positions, on=first(1)) +
                 recompute(all_positions, on=heddle.drift(0.9, 64, layer=-24), layers=(-24, -1)) +

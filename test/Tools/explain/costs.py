@@ -45,6 +45,7 @@ SCHEDULES = {
     "window-diffusion": ("exact", "exact"),
     "columns-in-window": ("exact", "exact"),
     "dkv-cache-greedy": ("exact", "exact"),
+    "focus-dllm --set=dense=0 --set=chooser=1 --set=likely=3 --set=near=2": ("about", "at_most"),
     "dyllm": ("at_most", "exact"),
     "fast-dllm-dual-parallel": ("at_most", "exact"),
     "columns-window-sinks": ("at_most", "at_most"),

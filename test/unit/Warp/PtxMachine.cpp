@@ -11,6 +11,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 using namespace heddle::test;
 using Kind = PtxOperand::Kind;
@@ -537,7 +538,7 @@ bool PtxMachine::executeMemory(Warp &warp, const PtxInstruction &op,
     });
     return true;
   }
-  if (op.word == "prefetch")
+  if (op.word == "prefetch" || (op.word == "cp" && op.has("commit_group")))
     return true;
   if (op.word == "atom") {
     if (!op.has("shared") || !op.has("add") || op.has("f32"))
@@ -557,16 +558,11 @@ bool PtxMachine::executeMemory(Warp &warp, const PtxInstruction &op,
   }
   if (op.word != "cp")
     return false;
-  if (op.has("commit_group"))
-    return true;
   if (op.has("wait_group")) {
     if (op.operands[0].value != 0)
       throw PtxError("a wait for some copies only");
-    for (const Copy &copy : warp.copies) {
-      std::memcpy(shared.data() + copy.to, copy.bytes.data(), 16);
-      writtenAt[copy.to / 16] = time;
-    }
-    warp.copies.clear();
+    landings.emplace_back().copies = std::exchange(warp.copies, {});
+    land(landings.size() - 1);
     return true;
   }
   if (op.has("bulk")) {
@@ -575,8 +571,7 @@ bool PtxMachine::executeMemory(Warp &warp, const PtxInstruction &op,
   }
   if (op.has("mbarrier")) {
     Landing landing;
-    landing.copies = std::move(warp.copies);
-    warp.copies.clear();
+    landing.copies = std::exchange(warp.copies, {});
     if (mask != 0xffffffff)
       throw PtxError("some lanes of a warp arrive with their copies");
     eachLane([&](int lane) {
@@ -692,10 +687,11 @@ bool PtxMachine::execute(Warp &warp, const PtxInstruction &op, uint32_t mask) {
     }
     return true;
   }
+  if (op.word == "setmaxnreg" || op.word == "griddepcontrol" ||
+      (op.word == "bar" && op.has("warp")))
+    return true;
   if (op.word == "barrier" && op.has("cluster"))
     return meetCluster(warp, op, mask);
-  if (op.word == "bar" && op.has("warp"))
-    return true; // all lanes are here
   if (op.word == "bar" || op.word == "barrier") {
     const auto id = static_cast<int64_t>(read(warp, op.operands[0], 0));
     if (warp.waitsFor == -1) {
@@ -723,8 +719,6 @@ bool PtxMachine::execute(Warp &warp, const PtxInstruction &op, uint32_t mask) {
             addressOf(warp, op.operands[0], lane));
     return true;
   }
-  if (op.word == "setmaxnreg" || op.word == "griddepcontrol")
-    return true;
   if (op.word == "wgmma" || op.word == "shfl" || op.word == "vote")
     return executeWarp(warp, op, mask);
   if (executeMemory(warp, op, mask))

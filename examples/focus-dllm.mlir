@@ -12,7 +12,7 @@
 // A block's first step computes all rows and chooses the keys. The first masked
 // position is computed at every step, so that a run ends, and the last step's
 // tokens, whose keys and values are those of masks before. docs/Spec/Behaviours.md
-// has the rest (number 52).
+// has the rest (number 56).
 
 heddle.schedule @focus_dllm(likely = 4, near = 8, keep = 20 percent, first = 4, group = 32, dense = 7, chooser = 8) {
   %start = cadence first(1) in block

@@ -251,7 +251,7 @@ void Checker::checkPositions(size_t index) {
                 "is what comes next in an order that is drawn before the "
                 "run, and the schedule has none; let it "
                 "`commit random_order`");
-  // R19: what an order takes is predicted and committed at once.
+  // R21: what an order takes is predicted and committed at once.
   if (set.kind == Kind::Confident && inOrder())
     return fail(At::Positions, index,
                 "goes by the confidence of what earlier steps predicted and "

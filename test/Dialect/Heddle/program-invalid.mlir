@@ -451,7 +451,7 @@ heddle.schedule @R6 {
 
 // -----
 
-heddle.schedule @R19 {
+heddle.schedule @R21 {
   %c = cadence every(4)
   %block = positions block
   // expected-error@+1 {{goes by the confidence of what earlier steps predicted and left masked, and with `commit random_order` they predict what they commit alone; commit by confidence, or name `positions next`}}

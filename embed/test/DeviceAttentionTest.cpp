@@ -600,6 +600,12 @@ TEST_F(DeviceAttention, RefusesWhatKernelsCannotRead) {
   EXPECT_ERROR(attention->prepare(shape), "head dim 80");
   EXPECT_ERROR(Attention::make(gpuBundle(gpuManifest()), 1, 3),
                "there is no GPU 3");
+  // What only a model's run has.
+  bundle::Manifest evicting = gpuManifest();
+  evicting.positions.emplace_back().kind = bundle::Positions::Kind::Block;
+  evicting.selections.front().always = 0;
+  EXPECT_ERROR(Attention::make(gpuBundle(evicting), 1, 0),
+               "goes by a set of positions, which needs a model");
 }
 
 } // namespace

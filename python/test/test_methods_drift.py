@@ -10,7 +10,7 @@ import torch
 
 from test_methods import FAMILIES, SameRun, prompt_of, tiny_llada
 
-from heddle_reference.methods import cached, commit, drift, pairs, run
+from heddle_reference.methods import cached, commit, drift, dyllm, pairs, run
 
 
 class WatchTest(unittest.TestCase):
@@ -98,6 +98,14 @@ class DriftTest(SameRun):
             self.assert_same_run(self.go(pieces, never), self.go(pieces, Window()))
             always = drift.SlidingWindow(99, 1, ((0, 0),))
             self.assert_same_run(self.go(pieces, always), self.go(pieces, pairs.Dense()))
+
+    def test_salient_rows_that_never_drift_are_known_before(self):
+        for make in FAMILIES:
+            pieces = make()
+            never = self.go(pieces, drift.DriftingSaliency(0.99, 0, 99, 1))
+            self.assert_same_run(never, self.go(pieces, dyllm.DyLLM(0.99, full=1, whole_period=99)))
+            always = self.go(pieces, drift.DriftingSaliency(0.99, 0, 1, 1))
+            self.assert_same_run(always, self.go(pieces, pairs.Dense()))
 
     def test_a_refresh_begins_at_the_layer_that_drifted(self):
         for make in FAMILIES:

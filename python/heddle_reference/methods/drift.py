@@ -12,7 +12,7 @@ Source: Elastic-Cache for refreshing by drift, which it tests on attention weigh
 import torch
 
 from .cached import FastDllm, everything
-from .dyllm import cosine
+from .dyllm import DyLLM, cosine
 from .models import attention, merge
 from .pairs import Selecting
 from .run import Method
@@ -84,6 +84,31 @@ class DriftingCache(FastDllm):
         rows, x = super().forward(run, record)
         self.watch.measure(run, rows, self.values[-1][:, rows])
         return rows, x
+
+
+class DriftingSaliency(DyLLM):
+    """DyLLM's salient rows of the response, after a step that computes everything whenever a
+    layer has drifted."""
+
+    def __init__(self, tau, below, within, layer):
+        super().__init__(tau)
+        self.watch, self.layer = Watch(below, within), layer
+
+    def begin(self, run):
+        super().begin(run)
+        self.watch.begin()
+
+    def rows(self, run):
+        return list(range(0 if self.watch.now else run.pieces.row_of(run.prompt), run.n))
+
+    def forward(self, run, record):
+        refreshes = self.watch.refreshes(run)
+        self.salient = sorted(run.history[-1]) if run.history else []
+        x = (self.full_step if refreshes else self.sparse_step)(run, record, self.rows(run))
+        computed = record.line["layers"][self.layer]["keys_values"]
+        computed = everything(run) if computed is None else computed
+        self.watch.measure(run, computed, self.values[self.layer][:, computed])
+        return self.rows(run), x
 
 
 class SlidingWindow(Method):

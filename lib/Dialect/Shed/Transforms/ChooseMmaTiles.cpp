@@ -185,8 +185,10 @@ private:
             ::heddle::CudaTargetInfo::sharedBytesReserved);
   }
 
-  bool choosesBlocks() {
-    return cast<TopKOp>(kernel.getBody().front().back()).getBlocks();
+  /// Whether keys are chosen by their scores alone, one by one.
+  bool choosesPlainKeys() {
+    auto choice = cast<TopKOp>(kernel.getBody().front().back());
+    return !choice.getBlocks() && !choice.getPooled();
   }
 
   MmaTilingAttr chooseSelect() {
@@ -195,12 +197,12 @@ private:
     // scored several together.
     bool wide = kernel.getHeadDim() > 128, exact = kernel.getElement().isF32();
     // 16 warps a multiprocessor hide more than 32 keys a warp save: 10% on an
-    // H200. Where shared memory is scarce, or for blocks, whose choice takes
-    // more registers, 8 with twice the registers.
+    // H200. Where shared memory is scarce, or for blocks or pooled scores,
+    // whose choice takes more registers, 8 with twice the registers.
     if (MmaTilingAttr tiling = get(128, 8, 128, 1, false);
         !wide && !exact &&
         mmaSharedBytes(kernel, tiling) <= limits.sharedOfBlock)
-      return blocksThatShare(tiling) >= 3 && !choosesBlocks()
+      return blocksThatShare(tiling) >= 3 && choosesPlainKeys()
                  ? get(128, 8, 128, 2, false)
                  : tiling;
     int64_t keysPerWarp = wide ? 16 : 32;

@@ -407,6 +407,17 @@ void checkKernels(Problem &in, const Manifest &manifest) {
                   "kernels, and of no others, begin with \"" +
                   std::string(selectPrefix) + "\"");
     checkTerms(in, manifest, kernel, path);
+    if (select) {
+      Selection form;
+      form.kind =
+          kernel.blocks ? Selection::Kind::Blocks : Selection::Kind::Columns;
+      form.group = kernel.group;
+      form.perKvHead = kernel.perKvHead;
+      form.perLayer = kernel.perLayer;
+      form.pooled = kernel.pooled;
+      if (auto wrong = checkForm(form))
+        in.fail(path, *wrong);
+    }
     if (kernel.variants.empty())
       in.fail(path + ".variants", "the kernel has no compiled form");
     for (size_t j = 0; j < kernel.variants.size(); ++j)

@@ -197,6 +197,7 @@ private:
   void checkPositions(size_t index);
   void checkReuse();
   bool isRange(int64_t set) const;
+  std::string notARange(int64_t set) const;
   void checkOutside();
   void checkPasses();
   void checkFirstStep();
@@ -402,6 +403,19 @@ void Checker::checkReuse() {
     checkOutside();
 }
 
+/// Why kernels can't be told where a set begins and ends, from step 1 on; "" if
+/// they can.
+std::string Checker::notARange(int64_t set) const {
+  if (facts[size_t(set)].ofRows || !isRange(set))
+    return "a set that need not be a range of positions; name all, prompt, "
+           "response, a block, hull or leading of a set, or a fix of one of "
+           "these";
+  if (facts[size_t(set)].late)
+    return "a set that goes back to a cadence which begins at step 2, so that "
+           "there is none at step 1";
+  return "";
+}
+
 /// Whether a set's positions follow each other, without a gap.
 bool Checker::isRange(int64_t set) const {
   using Kind = Positions::Kind;
@@ -428,7 +442,6 @@ bool Checker::isRange(int64_t set) const {
 void Checker::checkOutside() {
   const Cadence &cadence = manifest.reuse.cadence;
   const std::string on = toString(cadence);
-  const SetFacts &inside = facts[size_t(manifest.reuse.inside)];
   // U5: there is something to merge with, of every row.
   if (!includesFirst(cadence))
     return fail(At::Reuse, 0,
@@ -461,11 +474,8 @@ void Checker::checkOutside() {
                       "; keep it at these steps too, for instance on the same "
                       "cadence");
   // U7: the keys inside are one run of visible ones.
-  if (inside.ofRows || inside.late || !isRange(manifest.reuse.inside))
-    fail(At::Reuse, 0,
-         "keeps attention outside of a set that need not be a range of "
-         "positions; name all, prompt, response, a block, hull or leading of a "
-         "set, or a fix of one of these");
+  if (std::string wrong = notARange(manifest.reuse.inside); !wrong.empty())
+    fail(At::Reuse, 0, "keeps attention outside of " + wrong);
   // U10: it is rows that are refreshed, whatever they predict.
   if (manifest.reuse.refreshed >= 0 &&
       facts[size_t(manifest.reuse.refreshed)].ofRows)
@@ -673,15 +683,14 @@ void Checker::checkSelection(size_t index) {
   if (auto wrong = checkForm(selection))
     return fail(At::Selection, index, *wrong);
   // P17: kernels are told where they begin and end.
-  for (int64_t set : {selection.rows, selection.always})
-    if (set >= 0 &&
-        (facts[size_t(set)].ofRows || facts[size_t(set)].late || !isRange(set)))
+  for (int64_t set : {selection.rows, selection.always}) {
+    std::string wrong = set < 0 ? "" : notARange(set);
+    if (!wrong.empty())
       return fail(At::Selection, index,
-                  std::string(set == selection.rows ? "is scored by the rows"
-                                                    : "always lists the keys") +
-                      " of a set that need not be a range of positions; name "
-                      "all, prompt, response, a block, hull or leading of a "
-                      "set, or a fix of one of these");
+                  (set == selection.rows ? "is scored by the rows of "
+                                         : "always lists the keys of ") +
+                      wrong);
+  }
   // S6: scores are of all visible rows.
   if (!wholeOn(selection.cadence))
     fail(At::Selection, index,

@@ -102,6 +102,13 @@ TEST(Manifest, SelectionsThatGoBySetsRoundTripThroughJson) {
               json["selections"][0]["per_layer"] = false;
             }).find("do not agree whether heads share lists"),
             std::string::npos);
+  // A kernel is held to the same, read by a refresh or not.
+  EXPECT_NE(refused([](Json &json) {
+              for (Json &kernel : json["kernels"])
+                if (kernel.contains("pooled"))
+                  kernel["pooled"] = 4;
+            }).find("]: pools the scores of 4 keys; name an odd number"),
+            std::string::npos);
 }
 
 TEST(Manifest, ListsHaveWhatIsAlwaysListedAndTheBestOfTheOthers) {

@@ -71,24 +71,34 @@ std::vector<int64_t> firstRefreshes(const Manifest &manifest, const Rule &rule,
   return first;
 }
 
-/// [selections]: the keys that are always listed; of sets that change from step
-/// to step as many as there can be.
-std::vector<int64_t> alwaysListed(const Manifest &manifest,
-                                  const SimulationRequest &run) {
-  std::vector<int64_t> always;
+/// Of each selection the keys that are always listed.
+struct AlwaysListed {
+  std::vector<int64_t> keys; ///< of sets that change as many as there can be
+  std::vector<bool> exact;   ///< whether there are always so many
+};
+
+AlwaysListed alwaysListed(const Manifest &manifest,
+                          const SimulationRequest &run) {
+  AlwaysListed always;
   for (const Selection &selection : manifest.selections) {
     if (selection.always < 0) {
-      always.push_back(0);
+      always.keys.push_back(0);
+      always.exact.push_back(true);
       continue;
     }
     const Positions *set =
         &manifest.positions[static_cast<size_t>(selection.always)];
     while (set->kind == Positions::Kind::Fixed)
       set = &manifest.positions[static_cast<size_t>(set->of.front())];
-    always.push_back(set->kind == Positions::Kind::Block      ? run.ofBlock()
-                     : set->kind == Positions::Kind::Prompt   ? run.prompt
-                     : set->kind == Positions::Kind::Response ? run.response()
-                                                              : run.length);
+    using Kind = Positions::Kind;
+    always.keys.push_back(set->kind == Kind::Block      ? run.ofBlock()
+                          : set->kind == Kind::Prompt   ? run.prompt
+                          : set->kind == Kind::Response ? run.response()
+                                                        : run.length);
+    always.exact.push_back(
+        manifest.visible < 0 &&
+        (set->kind == Kind::Block || set->kind == Kind::Prompt ||
+         set->kind == Kind::Response || set->kind == Kind::All));
   }
   return always;
 }
@@ -108,12 +118,18 @@ explainRule(const Manifest &manifest, const Rule &rule,
     PhaseExplanation &here = phases[i];
     here.kernel = kernel.name;
     here.pattern = words(kernel.terms, manifest);
-    const std::vector<int64_t> always = alwaysListed(manifest, run);
+    const AlwaysListed always = alwaysListed(manifest, run);
     const Kept kept = keptPairs(
         kernel, manifest,
-        {.length = run.length, .prompt = run.prompt, .always = always});
+        {.length = run.length, .prompt = run.prompt, .always = always.keys});
     here.pairs = kept.pairs;
-    here.pairsExact = kept.exact;
+    here.pairsExact =
+        kept.exact &&
+        std::all_of(kernel.terms.begin(), kernel.terms.end(),
+                    [&](const Term &term) {
+                      return term.selection < 0 ||
+                             always.exact[static_cast<size_t>(term.selection)];
+                    });
     here.refreshesFirst = phase.scoring >= 0;
     for (const Phase::Refresh &refresh : phase.refreshes)
       here.refreshes.push_back(
@@ -215,7 +231,9 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
   };
   auto kept = [&](int64_t of) { return of > 0 ? selection.kept(of) : 0; };
   result.of = blocks ? blocksOf(run.length) : run.length;
-  result.keys = selection.listed(result.of, alwaysListed(manifest, run)[index]);
+  const AlwaysListed always = alwaysListed(manifest, run);
+  result.keys = selection.listed(result.of, always.keys[index]);
+  result.keysExact = always.exact[index];
   if (selection.isolation != Selection::Isolation::None) {
     int64_t prompt = std::min(blocksOf(run.prompt), result.of - 1);
     if (selection.isolation == Selection::Isolation::Spans) {

@@ -96,6 +96,7 @@ const bundle::Scores &scoresOf(const RuleExplanation &rule,
 struct SelectionExplanation {
   std::string name;
   int64_t keys = 0;               ///< keys or blocks that a list has at most
+  bool keysExact = true;          ///< so many in each list
   int64_t of = 0;                 ///< of so many
   int64_t groups = 0;             ///< lists a head
   std::vector<int64_t> refreshed; ///< layers that refresh it

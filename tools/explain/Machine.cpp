@@ -31,6 +31,7 @@ constexpr Machine h200 = {.name = "h200",
                                      .edge = 150},
                           .scoring = {.blocks = {353e12, 454e12, 523e12},
                                       .columns = {476e12, 509e12, 568e12}},
+                          .processors = 132,
                           .tileSeconds = 0.79e-6,
                           .launch = 1.6e-6,
                           .wait = 60e-6};
@@ -61,6 +62,7 @@ constexpr Machine cpu = {.name = "cpu",
                                     .edge = 0},
                          .scoring = {.blocks = {500e9, 550e9, 600e9},
                                      .columns = {500e9, 550e9, 600e9}},
+                         .processors = 2,
                          .tileSeconds = 0,
                          .launch = 5e-6,
                          .wait = 0};
@@ -180,11 +182,15 @@ Seconds heddle::explain::secondsOfLayer(const Machine &machine,
                   tiles * machine.tileSeconds *
                       (step.attended > 64 && !divided ? 3 : 1)});
   }
+  // Few lists leave processors idle.
+  const double busy = std::min(
+      1.0, wide(std::max<int64_t>(step.scoreTasks, 1)) / machine.processors);
   if (step.work.scorePairs + step.work.lsePairs > 0)
     of(Part::Scoring) = 2 * wide(shape.headDim) * wide(step.work.scorePairs) /
-                            rateOf(step.scoresBlocks ? machine.scoring.blocks
-                                                     : machine.scoring.columns,
-                                   step.scoreGroup) +
+                            (rateOf(step.scoresBlocks ? machine.scoring.blocks
+                                                      : machine.scoring.columns,
+                                    step.scoreGroup) *
+                             busy) +
                         4 * wide(shape.headDim) * wide(step.work.lsePairs) /
                             machine.others.dense;
   seconds.between =

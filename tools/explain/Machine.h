@@ -45,6 +45,7 @@ struct Machine {
   struct {
     std::array<double, 3> blocks, columns;
   } scoring;          ///< 2 d operations a pair
+  double processors;  ///< what makes one list at a time: multiprocessors, cores
   double tileSeconds; ///< a tile of keys of up to 64 rows, one after the other
   double launch;      ///< a kernel's start and end
   double wait; ///< a layer's, where the host chooses rows by its findings

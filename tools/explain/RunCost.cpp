@@ -202,6 +202,10 @@ void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
     any = true;
     layer.scored = step.sequences * n;
     layer.scoreGroup = selection.group;
+    layer.scoreTasks =
+        step.sequences *
+        (shape.heads / selection.headsPerList(shape.heads, shape.kvHeads)) *
+        (std::max<int64_t>(n - 1, 0) / selection.group + 1);
     layer.scoresBlocks = selection.kind == Selection::Kind::Blocks;
     const int64_t rows =
         step.scoring.empty()
@@ -495,7 +499,12 @@ Result<RunCost> simulateCost(const Manifest &manifest,
   if (!rules)
     return rules.takeError();
   Counter counter(manifest, request, std::move(*rules));
-  if (manifest.computesAll() && !request.run.follow) {
+  // How many positions are in the sets that selections name only a simulation
+  // knows.
+  const bool namesSets = std::any_of(
+      manifest.selections.begin(), manifest.selections.end(),
+      [](const Selection &each) { return each.rows >= 0 || each.always >= 0; });
+  if (manifest.computesAll() && !namesSets && !request.run.follow) {
     addWholeSteps(manifest, request, counter);
     return counter.take();
   }

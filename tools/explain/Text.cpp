@@ -204,7 +204,8 @@ std::string selectionText(const Selection &selection,
            ? " of the keys outside of " + toString(manifest, selection.always) +
                  ", and those inside ("
            : " of the keys (") +
-      std::to_string(cost.keys) + " of " + std::to_string(cost.of) +
+      (cost.keysExact ? "" : "at most ") + std::to_string(cost.keys) + " of " +
+      std::to_string(cost.of) +
       (selection.group == groupOfAll ? ") for " : ") for each ") +
       rowsText(selection.group) + (selection.perLayer ? " and heads" : "") +
       ", scored by " + bundle::detail::nameOf(selection.scorer) +

@@ -341,6 +341,24 @@ class TextTest(unittest.TestCase):
         mine, theirs = heddle.canonical(heddle.parse(text)), heddle.canonical(text)
         self.assertEqual(sorted(self.plain(mine)), sorted(self.plain(theirs)))
 
+    def test_clauses_of_a_selection_stand_on_lines_of_their_own(self):
+        text = """heddle.schedule @a {
+  %start = cadence first(1) in block
+  %block = positions block
+  %cols = select columns(keep = 0.5, group = all, per_layer)
+    by mean_probability
+    pooled(3)
+    of %block
+    always %block
+    on %start
+  reuse kv
+  recompute all on %start
+  recompute %block
+  attend dense until(%start) then pairs(%cols)
+}
+"""
+        self.assertEqual(sorted(self.plain(heddle.canonical(heddle.parse(text)))), sorted(self.plain(heddle.canonical(text))))
+
     def test_texts_of_other_forms_are_read_as_the_compiler_spells_them(self):
         generic = """"heddle.schedule"() <{sym_name = "a"}> ({
   %0 = "heddle.window"() <{term = #heddle.term<window(64)>}> : () -> !heddle.pairs

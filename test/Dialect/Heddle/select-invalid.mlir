@@ -73,6 +73,19 @@ heddle.schedule @P17 {
 
 heddle.schedule @P17 {
   %c = cadence every(4)
+  %late = cadence every(8, from = 2)
+  %left = positions undecoded(first = 4)
+  %then = fix %left on %late
+  %hull = hull %then
+  // expected-error@+1 {{is scored by the rows of a set that goes back to a cadence which begins at step 2, so that there is none at step 1}}
+  %a = select columns(keep = 0.3, group = all) by mean_probability of %hull on %c
+  attend pairs(%a)
+}
+
+// -----
+
+heddle.schedule @P17 {
+  %c = cadence every(4)
   %block = positions block
   %left = positions undecoded
   %some = intersect %block, %left

@@ -40,6 +40,7 @@ SCHEDULES = {
     "fast-dllm-dual": ("exact", "exact"),
     "flashblock": ("exact", "exact"),
     "losa": ("exact", "exact"),
+    "sparse-dllm": ("exact", "exact"),
     "dkv-cache-decode": ("exact", "exact"),
     "dllm-cache": ("exact", "exact"),
     "window-diffusion": ("exact", "exact"),
@@ -72,6 +73,9 @@ TEXTS = {
                         "%b = select blocks(keep = 0.5, size = 32) by mean_probability on %c  %w = window(40)  %s = sinks(9)  "
                         "%u = union %w, %s  %i = intersect %a, %u  %j = intersect %b, %w  %t = union %j, %s  "
                         "attend pairs(%i) in layers(0)  attend pairs(%t)", "at_most", "at_most"),
+    "always": ("%first = cadence first(1)  %p = positions prompt  "
+               "%c = select columns(keep = 1/4, group = all) by mean_probability of %p always %p on %first  "
+               "attend dense until(%first) then pairs(%c)", "exact", "exact"),
     "refreshed-rows": ("%start = cadence first(1) in block  %block = positions block  %new = positions committed(last = 1)  "
                        "reuse kv, attention(outside = %block, on = %start, refresh = %new)  recompute all on %start  "
                        "recompute %block  attend dense", "exact", "exact"),

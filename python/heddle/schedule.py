@@ -619,6 +619,8 @@ def _on(cadences):
         return "", ()
     if isinstance(cadences, Cadence):
         cadences = (cadences,)
+    if not isinstance(cadences, (tuple, list)):
+        _kind(cadences, Cadence, "on", "a cadence or several")
     cadences = tuple(_kind(c, Cadence, "on", "a cadence or several") for c in cadences)
     return " on " + " and ".join("{}" for _ in cadences), cadences
 
@@ -760,19 +762,22 @@ def _rows(rows):
 def salient(rows: Positions, below: Ratio) -> Exact:
     """Of `rows` those whose attention context has a cosine of less than `below` (0 to 1) to the cached one.
     Source: DyLLM, algorithm 1. TypeError and ValueError for what are no positions or ratios."""
+    _kind(rows, Positions, "rows", "a set of positions")
     return Exact(f"salient(below = {ratio_text(below, 'below')}) in ", (), rows)
 
 
 def salient_ffn(rows: Positions, below: Ratio) -> Exact:
     """All of `rows`, but of the FFN only those that salient() takes, with a cosine of less than `below` (0 to 1).
     Source: DyLLM, table 1. TypeError and ValueError for what are no positions or ratios."""
+    _kind(rows, Positions, "rows", "a set of positions")
     return Exact(f"salient_ffn(below = {ratio_text(below, 'below')}) in ", (), rows)
 
 
 def least_similar(rows: Positions, keep: Ratio, among: Positions) -> Exact:
     """Of the rows in `among` the share `keep` (0 to 1) whose V has the lowest cosine to the cached one, and all of `rows`
     outside of it. Source: dLLM-Cache, as released (docs/Spec/Rows.md). TypeError and ValueError for what are no positions or ratios."""
-    _kind(among, Positions, "among", "a set of positions")
+    for name, each in (("rows", rows), ("among", among)):
+        _kind(each, Positions, name, "a set of positions")
     return Exact(f"least_similar(keep = {ratio_text(keep, 'keep')}, among = {{}}) in ",
                  (among,), rows)
 

@@ -10,7 +10,7 @@ from .. import programs
 from ..errors import HeddleError
 from .records import read
 from .report import OVER, below, label, markdown, plot
-from .runner import evaluate
+from .runner import MOST, evaluate
 from .statistics import summarize
 from .sweep import parse_settings, sweep
 from .tables import TABLES
@@ -204,6 +204,9 @@ def _tables(argv):
     args = p.parse_args(argv)
     if len(args.length) > 1:
         p.error("--length: a table has one")
+    # Schedules have parts of it, which are run in turn.
+    if not 16 <= args.length[0] <= MOST:
+        p.error(f"--length: expected 16 to {MOST} tokens, found {args.length[0]}")
     return _run(args, TABLES[args.name](args.length[0]), {})
 
 

@@ -374,6 +374,7 @@ class CommandTest(unittest.TestCase):
                 (1, "/dev/zero: expected a regular file", "table", "/dev/zero"),
                 (1, "/dev/null/x: Not a directory", "--model", LLADA, "--tasks=sort", "--out=/dev/null/x"),
                 (2, "invalid choice", "tables", "nope"),
+                (2, "--length: expected 16 to 1048576 tokens, found 0", "tables", "lengths", "--model=x", "--length=0"),
                 (1, "expected a schedule's text in UTF-8", "--model", LLADA, "--schedule", LLADA / "model.safetensors"),
                 (1, "/nonexistent/r.jsonl: No such file", "--model", LLADA, "--out", "/nonexistent/r.jsonl"),
                 (2, "none of f32, bf16, f16", "--model", LLADA, "--dtype=int8"),

@@ -354,7 +354,7 @@ class TextTest(unittest.TestCase):
   reuse kv
   recompute all on %start
   recompute %block
-  attend dense until(%start) then pairs(%cols)
+  attend pairs(%cols)
 }
 """
         self.assertEqual(sorted(self.plain(heddle.canonical(heddle.parse(text)))), sorted(self.plain(heddle.canonical(text))))
@@ -474,6 +474,8 @@ class WrongTest(unittest.TestCase):
         for make in (lambda: window(128) | steps, lambda: window(1.5), lambda: window(True),
                      lambda: columns(keep=0.2, on=window(3)), lambda: attend(steps),
                      lambda: attend(window(3)) + window(3), lambda: recompute(window(3)),
+                     lambda: recompute(block, on=3), lambda: salient(3, 0.5), lambda: heddle.salient_ffn(3, 0.5),
+                     lambda: heddle.least_similar(3, 0.5, block), lambda: heddle.least_similar(block, 0.5, 3),
                      lambda: decoded & dense, lambda: decoded - dense, lambda: committed(),
                      lambda: commit("above"),
                      lambda: commit("quota", 3), lambda: bool(steps), lambda: steps and window(3),

@@ -212,7 +212,7 @@ class DegenerateTest(SameRun):
         for kept, old, new in zip(method.outside[0], before, anew):
             others = [row for row in range(17) if row != 10]
             self.assertTrue(torch.equal(kept[:, others], old[:, others]))
-            self.assertLess((kept[:, 10] - new[:, 10]).abs().max(), 1e-9)
+            self.assertLess((kept[:, 10] - new[:, 10]).abs().max(), 1e-6)
             self.assertGreater((kept[:, 10] - old[:, 10]).abs().max(), 1e-3)
 
     def test_cached_rows_are_those_of_the_step_that_wrote_them(self):

@@ -34,10 +34,22 @@ StringRef nearestOperation(MLIRContext *context, StringRef word) {
   return ::heddle::bundle::nearestOf(word, names);
 }
 
-/// Says what to write to errors of MLIR's own.
-void noteNearest(Diagnostic &error) {
+/// Says what to write to errors of MLIR's own. `found`: the value or word that
+/// one is about, or "".
+void noteNearest(Diagnostic &error, StringRef found) {
   const std::string text = error.str();
   StringRef word = text;
+  const bool isWord = !found.empty() && llvm::isAlpha(found.front());
+  if (word == "expected ')'" && (isWord || found.starts_with("%"))) {
+    error.attachNote() << "is a comma missing before '" << found << "'?";
+    return;
+  }
+  if (word.contains("expected 'on'") && isWord) {
+    error.attachNote() << "'" << found
+                       << "' stands here; clauses have one order, and `on` "
+                          "with a cadence's value is the last";
+    return;
+  }
   if (word.contains("expected SSA operand")) {
     error.attachNote() << "values begin with %, such as %cols; an op whose "
                           "value is used has a line of its own";
@@ -123,15 +135,17 @@ bool Reading::parse(bool first) {
     }
     StringRef at = lines[place.getLine() - 1].drop_front(std::min<size_t>(
         place.getColumn() - 1, lines[place.getLine() - 1].size()));
-    StringRef value = at.take_while([](char c) {
+    auto inWord = [](char c) {
       return llvm::isAlnum(c) || StringRef("%_$.-").contains(c);
-    });
+    };
+    StringRef value = at.take_while(inWord);
     if (!said.insert({place.getLine(), place.getColumn()}).second)
       return success();
     newLines.push_back(place.getLine());
     if (lost.contains(value))
       return success(); // it follows from another
-    noteNearest(diagnostic);
+    // What is missing is missed behind the word before.
+    noteNearest(diagnostic, at.ltrim(' ').take_while(inWord));
     if (diagnostic.str() == "expected operation name in quotes")
       noteBrace(diagnostic);
     if (diagnostic.str() == "use of undeclared SSA value name")

@@ -610,6 +610,18 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
                  succeeded(parser.parseOptionalKeyword("always"))))
     return parser.emitError(loc,
                             "names a set of positions, which only columns can");
+  // The word that follows, in the same line.
+  const char *next = loc.getPointer(), *end = next;
+  while (llvm::isAlnum(*end) || *end == '_')
+    ++end;
+  const StringRef word(next, static_cast<size_t>(end - next));
+  if (!word.empty() && llvm::isAlpha(*next) && !beginsLine(next) &&
+      word != "of" && word != "always" && word != "on") {
+    const StringRef ofBlocks[] = {"isolating", "scaled_by", "on"};
+    const StringRef ofColumns[] = {"scaled_by", "pooled", "of", "always", "on"};
+    return unknownWord(parser, loc, "clause here", word,
+                       blocks ? ArrayRef(ofBlocks) : ArrayRef(ofColumns));
+  }
   rule = SelectionRuleAttr::get(parser.getContext(), std::move(value));
   return success();
 }

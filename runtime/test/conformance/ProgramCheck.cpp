@@ -65,18 +65,23 @@ static void compareLists(const rt::SelectionView &view,
   }
 }
 
-/// Rows whose FFN only one of two executors computes in the layer that they
-/// executed last. Saliency compares a cosine with a threshold, which rounding
-/// may take to the other side.
+/// Rows whose attention or FFN only one of two executors computes in the layer
+/// that they executed last. Saliency compares a cosine with a threshold, which
+/// rounding may take to the other side.
 static int64_t rowsApart(const rt::ScheduleExecutor &a,
                          const rt::ScheduleExecutor &b) {
   int64_t apart = 0;
   for (size_t i = 0; i < std::min(a.trace().size(), b.trace().size()); ++i) {
-    const std::vector<int32_t> &one = a.trace()[i].ffnRows;
-    const std::vector<int32_t> &two = b.trace()[i].ffnRows;
     std::vector<int32_t> only;
-    std::set_symmetric_difference(one.begin(), one.end(), two.begin(),
-                                  two.end(), std::back_inserter(only));
+    for (auto rows : {&rt::LayerTrace::queryRows, &rt::LayerTrace::exactRows,
+                      &rt::LayerTrace::ffnRows}) {
+      const std::vector<int32_t> &one = a.trace()[i].*rows;
+      const std::vector<int32_t> &two = b.trace()[i].*rows;
+      std::set_symmetric_difference(one.begin(), one.end(), two.begin(),
+                                    two.end(), std::back_inserter(only));
+    }
+    std::sort(only.begin(), only.end());
+    only.erase(std::unique(only.begin(), only.end()), only.end());
     apart += static_cast<int64_t>(only.size());
   }
   return apart;
@@ -168,7 +173,10 @@ Finding conformance::checkProgram(const bundle::Bundle &bundle, rt::DType dtype,
         finding.fail(where + ": " + (!one ? one : two).error().text());
         return finding;
       }
-      finding.measure(tensors.distance(found, expected), allowed, where);
+      // Where one keeps a row's context that the other recomputes, they differ.
+      const int64_t apart = rowsApart(**executor, **reference);
+      if (apart == 0)
+        finding.measure(tensors.distance(found, expected), allowed, where);
       for (int64_t s = 0; s < batch.sequences(); ++s) {
         auto views = (*executor)->selections(layer, s);
         if (!views) {
@@ -195,10 +203,10 @@ Finding conformance::checkProgram(const bundle::Bundle &bundle, rt::DType dtype,
       if (!finding.ok())
         return finding;
       // From here on the two would execute different rows.
-      if (int64_t apart = rowsApart(**executor, **reference); apart > 0) {
+      if (apart > 0) {
         if (apart > 2 + batch.rows() / 16)
           finding.fail(where + ": " + std::to_string(apart) +
-                       " rows go through the FFN of one executor only");
+                       " rows are computed by one executor only");
         return finding;
       }
     }

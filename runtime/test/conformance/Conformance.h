@@ -56,6 +56,17 @@ void compareAttentionRow(Problem &problem, bool hasLse, int64_t head,
                          double logitError, const std::string &name,
                          Finding &finding);
 
+/// Scores of a list's keys or blocks beside their definitions. `lses`: [heads,
+/// n], those that the scores were made with; `heads` of them from `head` on and
+/// the rows [begin, end) share the list. `allowed`: the error that scores may
+/// have, by the largest log-sum-exp of these.
+void compareSelectScores(std::span<const float> found,
+                         const std::vector<double> &expected, const float *lses,
+                         int64_t n, int64_t head, int64_t heads, int64_t begin,
+                         int64_t end,
+                         const std::function<double(double)> &allowed,
+                         const std::string &where, Finding &finding);
+
 /// A finding as a line of a report.
 std::string lineOf(const std::string &name, const Finding &finding);
 

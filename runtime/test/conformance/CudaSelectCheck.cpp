@@ -257,33 +257,17 @@ private:
   void compareScores(size_t s, int64_t at, std::span<const float> found,
                      const std::vector<double> &expected, GuardedBuffer &lses,
                      const std::string &where) {
-    if (expected.empty())
-      return;
-    double top = 0;
-    for (double score : expected)
-      if (std::isfinite(score))
-        top = std::max(top, score);
-    const int64_t n = problem(s).shape.n;
-    auto [begin, end] = all[s].choice.rowsOf(kernel, at % all[s].groups, n);
-    const int64_t head = at / all[s].groups * share;
-    double largest = 0;
-    for (int64_t h = head; h < head + share; ++h)
-      for (int64_t row = begin; row < end; ++row)
-        if (double lse = lses.as<float>()[h * n + row]; std::isfinite(lse))
-          largest = std::max(largest, std::abs(lse));
-    constexpr double negligible = 1e-6, least = 1e-30;
-    for (size_t entry = 0; entry < expected.size(); ++entry) {
-      // Keys that are always listed score infinity.
-      const bool same = static_cast<double>(found[entry]) == expected[entry];
-      finding.measure(
-          same ? 0
-               : std::abs(found[entry] - expected[entry]) /
-                     std::max({expected[entry], negligible * top, least}),
-          allowedError(problem(s).shape.dtype, largest) +
-              cudaLogitError(kernel, problem(s).shape.dtype) *
-                  std::max(1.0, largest),
-          where + ", score " + std::to_string(entry));
-    }
+    const Shape &shape = problem(s).shape;
+    auto [begin, end] =
+        all[s].choice.rowsOf(kernel, at % all[s].groups, shape.n);
+    compareSelectScores(
+        found, expected, lses.as<float>(), shape.n, at / all[s].groups * share,
+        share, begin, end,
+        [&](double lse) {
+          return allowedError(shape.dtype, lse) +
+                 cudaLogitError(kernel, shape.dtype) * std::max(1.0, lse);
+        },
+        where, finding);
   }
 
   void compareLists(size_t s, const std::vector<std::byte> &first,

@@ -143,32 +143,12 @@ private:
   void compareScores(int64_t at, std::span<const float> found,
                      const std::vector<double> &expected, GuardedBuffer &lses,
                      const std::string &where) {
-    if (expected.empty())
-      return;
-    double top = 0;
-    for (double score : expected)
-      if (std::isfinite(score))
-        top = std::max(top, score);
     const int64_t n = problem.shape.n;
     auto [begin, end] = choice.rowsOf(kernel, at % groups, n);
-    double lse = 0;
-    for (int64_t head = at / groups * share; head < (at / groups + 1) * share;
-         ++head)
-      for (int64_t row = begin; row < end; ++row)
-        if (double own = lses.as<float>()[head * n + row]; std::isfinite(own))
-          lse = std::max(lse, std::abs(own));
-    // Scores far below the largest may be flushed to zero.
-    constexpr double negligible = 1e-6, least = 1e-30;
-    for (size_t entry = 0; entry < expected.size(); ++entry) {
-      // Keys that are always listed score infinity.
-      const bool same = static_cast<double>(found[entry]) == expected[entry];
-      finding.measure(
-          same ? 0
-               : std::abs(found[entry] - expected[entry]) /
-                     std::max({expected[entry], negligible * top, least}),
-          allowedError(problem.shape.dtype, lse),
-          where + ", score " + std::to_string(entry));
-    }
+    compareSelectScores(
+        found, expected, lses.as<float>(), n, at / groups * share, share, begin,
+        end, [&](double lse) { return allowedError(problem.shape.dtype, lse); },
+        where, finding);
   }
 
   const bundle::Kernel &kernel;
@@ -187,6 +167,32 @@ private:
 };
 
 } // namespace
+
+void conformance::compareSelectScores(
+    std::span<const float> found, const std::vector<double> &expected,
+    const float *lses, int64_t n, int64_t head, int64_t heads, int64_t begin,
+    int64_t end, const std::function<double(double)> &allowed,
+    const std::string &where, Finding &finding) {
+  double top = 0, largest = 0;
+  for (double score : expected)
+    if (std::isfinite(score))
+      top = std::max(top, score);
+  for (int64_t h = head; h < head + heads; ++h)
+    for (int64_t row = begin; row < end; ++row)
+      if (double lse = lses[h * n + row]; std::isfinite(lse))
+        largest = std::max(largest, std::abs(lse));
+  // Scores far below the largest may be flushed to zero.
+  constexpr double negligible = 1e-6, least = 1e-30;
+  for (size_t entry = 0; entry < expected.size(); ++entry) {
+    // Keys that are always listed score infinity.
+    const bool same = static_cast<double>(found[entry]) == expected[entry];
+    finding.measure(
+        same ? 0
+             : std::abs(found[entry] - expected[entry]) /
+                   std::max({expected[entry], negligible * top, least}),
+        allowed(largest), where + ", score " + std::to_string(entry));
+  }
+}
 
 Finding conformance::checkSelect(const bundle::Kernel &kernel,
                                  const bundle::KernelVariant &variant,

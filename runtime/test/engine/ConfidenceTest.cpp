@@ -83,13 +83,7 @@ TEST_F(ConfidenceTest, RowsThatDoNotEnd) {
   manifest.passes.insert(manifest.passes.begin() + 1, some);
   makeModel({.layers = 3, .mlpHidden = 40, .vocab = 61});
   compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 8));
-  makeModel({.layers = 3,
-             .hidden = 256,
-             .queryHeads = 4,
-             .kvHeads = 2,
-             .mlpHidden = 40,
-             .vocab = 61,
-             .dream = true});
+  makeDream(3);
   compareHostDriven(manifest, promptsOf({5, 20}), lengthsOf(16, 16, 8));
 }
 

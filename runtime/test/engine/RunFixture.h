@@ -67,6 +67,17 @@ protected:
     return run;
   }
 
+  /// Of shifted logits, with two query heads a key head.
+  void makeDream(int64_t layers) {
+    makeModel({.layers = layers,
+               .hidden = 256,
+               .queryHeads = 4,
+               .kvHeads = 2,
+               .mlpHidden = 40,
+               .vocab = 61,
+               .dream = true});
+  }
+
   /// The same run on the host, with attention by definition.
   Trace onHost(const bundle::Manifest &manifest, const Prompts &prompts,
                const GenerateOptions &options) {

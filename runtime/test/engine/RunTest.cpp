@@ -266,13 +266,7 @@ TEST_F(RunTest, HostDrivenRowsThatEndByChoice) {
   GenerateOptions guided = lengthsOf(16, 8, 8);
   guided.sampling.cfgScale = 1.5;
   compareHostDriven(manifest, promptsOf({7, 20}), guided);
-  makeModel({.layers = 4,
-             .hidden = 256,
-             .queryHeads = 4,
-             .kvHeads = 2,
-             .mlpHidden = 40,
-             .vocab = 61,
-             .dream = true});
+  makeDream(4);
   compareHostDriven(manifest, promptsOf({5, 20}), lengthsOf(16, 16, 8));
 }
 
@@ -495,13 +489,7 @@ TEST_F(RunTest, HostDrivenDrawnOrder) {
 }
 
 TEST_F(RunTest, HostDrivenShiftedLogitsAndBiases) {
-  makeModel({.layers = 2,
-             .hidden = 256,
-             .queryHeads = 4,
-             .kvHeads = 2,
-             .mlpHidden = 40,
-             .vocab = 61,
-             .dream = true});
+  makeDream(2);
   ASSERT_TRUE(config.shiftedLogits && config.qkvBias);
   compareHostDriven(denseManifest(), promptsOf({5, 20, 9}),
                     lengthsOf(16, 16, 8));

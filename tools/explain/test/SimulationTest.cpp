@@ -37,6 +37,22 @@ Manifest ofBlocks() {
   return manifest;
 }
 
+/// Of blocks the surest positions, `count` of them, and the first masked one.
+Manifest surestOfBlocks(int64_t count) {
+  Manifest manifest = ofBlocks();
+  Positions first, sure, rows;
+  first.kind = Positions::Kind::Undecoded;
+  first.count = 1;
+  sure.kind = Positions::Kind::Confident;
+  sure.count = count;
+  sure.of = {0};
+  rows.kind = Positions::Kind::Union;
+  rows.of = {1, 2};
+  manifest.positions.insert(manifest.positions.end(), {first, sure, rows});
+  manifest.passes[1].rows = 3;
+  return manifest;
+}
+
 TEST(Simulation, RunsTheRowsOfABlock) {
   int64_t steps = 0, committed = 0;
   std::vector<int64_t> active;
@@ -255,17 +271,7 @@ TEST(Simulation, RevokingRulesKeepTheTokensOfAStep) {
 
 /// Of the block the surest position and the first masked one.
 TEST(Simulation, FollowsPastConfidences) {
-  Manifest manifest = ofBlocks();
-  Positions first, sure, rows;
-  first.kind = Positions::Kind::Undecoded;
-  first.count = 1;
-  sure.kind = Positions::Kind::Confident;
-  sure.count = 1;
-  sure.of = {0};
-  rows.kind = Positions::Kind::Union;
-  rows.of = {1, 2};
-  manifest.positions.insert(manifest.positions.end(), {first, sure, rows});
-  manifest.passes[1].rows = 3;
+  const Manifest manifest = surestOfBlocks(1);
   auto follow = [&](std::vector<std::string> predictions,
                     std::vector<std::vector<int32_t>> &active) {
     std::string text;
@@ -318,17 +324,7 @@ TEST(Simulation, FollowsPastConfidences) {
 
 /// What is made up of confidences tells seeds apart.
 TEST(Simulation, RowsByMadeUpConfidences) {
-  Manifest manifest = ofBlocks();
-  Positions first, sure, rows;
-  first.kind = Positions::Kind::Undecoded;
-  first.count = 1;
-  sure.kind = Positions::Kind::Confident;
-  sure.count = 2;
-  sure.of = {0};
-  rows.kind = Positions::Kind::Union;
-  rows.of = {1, 2};
-  manifest.positions.insert(manifest.positions.end(), {first, sure, rows});
-  manifest.passes[1].rows = 3;
+  const Manifest manifest = surestOfBlocks(2);
   auto active = [&](uint64_t seed) {
     std::vector<std::vector<int32_t>> all;
     Status status = simulate(

@@ -1,7 +1,7 @@
 # Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the package's tests share. They run against the installed package, with the
-programs of a build: HEDDLE_BIN, build/dev/bin by default."""
+programs of a build: those in HEDDLE_BIN, by default in build/dev/bin, or build/release/bin where that alone is."""
 
 import json
 import os
@@ -10,7 +10,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-BIN = Path(os.environ.get("HEDDLE_BIN", ROOT / "build" / "dev" / "bin"))
+BUILT = [ROOT / "build" / kind / "bin" for kind in ("dev", "release")]
+BIN = Path(os.environ.get("HEDDLE_BIN") or next((folder for folder in BUILT if folder.exists()), BUILT[0]))
 LLADA = ROOT / "models" / "heddle-4m"
 DREAM = ROOT / "models" / "heddle-dream-5m"
 PROMPTS = ["Sort 52 17 90 33.", "Add 4821 and 977."]

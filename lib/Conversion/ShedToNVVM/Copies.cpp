@@ -87,9 +87,11 @@ void AttentionLowering::finishQueries() {
       }
     });
   });
+  // Others copied what a warp reads. A pass without keys, which waits for no
+  // tile, would leave the output to a place that copies still come to.
+  v.barrier();
   if (!tiling.getKeepQueries())
     return;
-  v.barrier();
   for (int64_t m = 0; m < rowSquares; ++m)
     for (int64_t step = 0; step < channels / 16; ++step)
       llvm::append_range(queries,

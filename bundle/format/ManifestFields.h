@@ -87,6 +87,8 @@ template <typename V> void fields(V &v, In<V, Positions> &x) {
   case Set::Confident:
     v("of", x.of, ofEarlier);
     v("count", x.count, counted);
+    if (x.kind == Set::Confident && v.has("near", x.near > 0))
+      v("near", x.near, Range{1, maxNear});
     break;
   default:
     fieldsOfForm(v, x);
@@ -246,6 +248,8 @@ template <typename V> void fields(V &v, In<V, Pass> &x) {
     } else if (x.exact == Pass::Exact::LeastSimilar) {
       v("keep", x.keep, UpTo{1, /*orNone=*/true});
       v("among", x.among, ofPositions);
+      if (v.has("confidence", x.confidence.num > 0))
+        v("confidence", x.confidence, UpTo{});
     }
   });
 }

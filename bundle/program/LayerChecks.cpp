@@ -319,6 +319,13 @@ std::optional<ProgramProblem> LayerChecker::checkKept(size_t index) {
                "; or `reuse kv`, and the rows that it does not choose "
                "end");
   }
+  // R23: what an order takes is predicted and committed at once.
+  if (pass.confidence.num > 0 &&
+      manifest.commit.kind == CommitRule::Kind::RandomOrder)
+    fail(At::Pass, index,
+         "weighs the confidence of what earlier steps predicted and left "
+         "masked, and with `commit random_order` they predict what they commit "
+         "alone; commit by confidence, or drop `confidence`");
   return problem;
 }
 

@@ -27,7 +27,7 @@ public:
   std::optional<ProgramProblem> checkRanges();
 
   /// R3, R4, R5: what rows that a pass does not compute contribute is kept in
-  /// its layers.
+  /// its layers. R23: and there are confidences to weigh.
   std::optional<ProgramProblem> checkKept(size_t pass);
 
   /// R19: of rows that are not visible there is nothing but what the step

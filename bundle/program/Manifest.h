@@ -452,6 +452,11 @@ struct Pass {
   Ratio below;        ///< Salient, SalientFfn: in (0, 2]
   Ratio keep;         ///< LeastSimilar: floor(keep * rows in `among`)
   int64_t among = -1; ///< LeastSimilar: index into Manifest::positions
+  /// LeastSimilar: the weight w, at most 1, of the confidence c of the last
+  /// prediction of what a row predicts; the highest w c + (1 - w) (1 - cosine)
+  /// are chosen. c is 0 where that is not masked or was not predicted. Source:
+  /// ES-dLLM. None: by cosine alone.
+  Ratio confidence;
 
   /// Whether its layers compute all visible rows.
   bool computesAllRows() const { return rows < 0 && exact == Exact::All; }

@@ -62,7 +62,8 @@ struct Positions {
                 ///< taken for one before it
     Confident,  ///< of the undecoded positions of of[0] the `count` whose last
                 ///< prediction had the highest confidence, the lower one of
-                ///< equals; those without one last
+                ///< equals; those without one last. With `near` by confidence
+                ///< times the share of what is near that is decoded
   };
   Kind kind = Kind::All;
   int64_t count = 0;       ///< Undecoded, Committed, Neighbors, Nearest, Last,
@@ -70,6 +71,9 @@ struct Positions {
   Cadence cadence;         ///< Committed, Fixed
   std::vector<int64_t> of; ///< indices into Manifest::positions, lower than own
   std::string name;        ///< as the schedule has it, without '%'; "": none
+  /// Confident: the standard deviation, in positions, of the Gaussian that says
+  /// how much a decoded position counts; 0: confidence alone.
+  int64_t near = 0;
   static constexpr size_t longestName = 255;
   bool operator==(const Positions &) const = default;
 
@@ -77,9 +81,13 @@ struct Positions {
   /// Whether the other is the same set, whatever both are called.
   bool isLike(const Positions &other) const {
     return kind == other.kind && count == other.count && of == other.of &&
-           cadence == other.cadence;
+           cadence == other.cadence && near == other.near;
   }
 };
+
+/// The most that Positions::near can be: weights are summed position by
+/// position.
+inline constexpr int64_t maxNear = 1024;
 
 /// A sequence before a step.
 struct SequenceView {

@@ -430,7 +430,9 @@ std::string heddle::bundle::definitionOf(const Manifest &manifest,
           "(" + std::to_string(set.count) + ") of " + of(0) + " in " + of(1);
     else if (set.kind == Positions::Kind::Last ||
              set.kind == Positions::Kind::Confident)
-      text += "(" + std::to_string(set.count) + ") of " + of(0);
+      text += "(" + std::to_string(set.count) +
+              (set.near > 0 ? ", near = " + std::to_string(set.near) : "") +
+              ") of " + of(0);
     else if (!set.of.empty())
       text += "(" + parts + ")";
     if (set.kind == Positions::Kind::Fixed)

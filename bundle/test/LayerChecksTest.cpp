@@ -255,6 +255,16 @@ TEST(LayerChecks, RowsThatEndByChoice) {
   EXPECT_PRED2(holds,
                refusal([](Manifest &m) { m.commit.revokeBelow = {1, 2}; }),
                "may let rows end that a commit with `revoke` made masks again");
+  // Its rows may go by how confident predictions were.
+  EXPECT_EQ(refusal([](Manifest &m) { m.passes[1].confidence = {1, 2}; }), "");
+  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+                 m.positions[1] = setOf(Kind::Next);
+                 m.passes[1].confidence = {1, 2};
+                 m.commit.kind = CommitRule::Kind::RandomOrder;
+               }),
+               "weighs the confidence of what earlier steps predicted and left "
+               "masked, and with `commit random_order` they predict what they "
+               "commit alone");
   // An order in which something else is next.
   EXPECT_PRED2(holds, refusal([](Manifest &m) {
                  m.commit.kind = CommitRule::Kind::RandomOrder;

@@ -466,6 +466,12 @@ TEST(Manifest, RefusesRowsThatPointNowhere) {
                       "passes[2].rows: index 99 is out of range");
   EXPECT_ROWS_REFUSED(json["passes"][1]["exact"]["among"] = -1,
                       "passes[1].exact.among: -1 is out of range");
+  EXPECT_ROWS_REFUSED(
+      json["passes"][1]["exact"]["confidence"] = "3/2",
+      "passes[1].exact.confidence: \"3/2\" is no fraction above "
+      "0 and up to 1");
+  EXPECT_ROWS_REFUSED(json["passes"][2]["exact"]["confidence"] = "1/2",
+                      "passes[2].exact");
   EXPECT_ROWS_REFUSED(json["passes"][2]["exact"]["below"] = "5/2",
                       "no fraction above 0 and up to 2");
   EXPECT_ROWS_REFUSED(json["commit"]["ratio"] = "1025/1",

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/abi/Abi.h"
+#include "bundle/program/Program.h"
 #include "bundle/test/Refusal.h"
 
 #include <chrono>
@@ -403,6 +404,21 @@ TEST(Manifest, ARefreshNamesWhatItIsScoredBy) {
                "by kernel \"dense_lse\", which is not dense");
 }
 
+TEST(Manifest, AWeightOfConfidenceRoundTripsThroughJson) {
+  Manifest manifest = testRowsManifest();
+  EXPECT_FALSE(
+      nlohmann::json::parse(toJson(manifest))["passes"][1]["exact"].contains(
+          "confidence"));
+  manifest.passes[1].confidence = {2, 5};
+  std::string json = toJson(manifest);
+  EXPECT_EQ(nlohmann::json::parse(json)["passes"][1]["exact"]["confidence"],
+            "2/5");
+  Result<Manifest> back = manifestFromJson(json);
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(toJson(*back), json);
+  EXPECT_EQ(back->passes[1].confidence, (Ratio{2, 5}));
+}
+
 TEST(Manifest, ADrawnOrderRoundTripsThroughJson) {
   Manifest manifest = testRowsManifest();
   manifest.commit = {};
@@ -437,6 +453,7 @@ TEST(Manifest, RulesOfSomeStepsRoundTripThroughJson) {
   manifest.positions.push_back({Kind::Except, 0, {}, {7, 4}, {}});
   manifest.positions.push_back({Kind::Last, 2, {}, {7}, {}});
   manifest.positions.push_back({Kind::Confident, 2, {}, {7}, "sure"});
+  manifest.positions.push_back({Kind::Confident, 2, {}, {7}, "", 10});
   manifest.allVisible = phase;
   manifest.passes[1].rows = 12;
   manifest.passes[1].alone = manifest.passes[1].unseen = true;
@@ -484,6 +501,13 @@ TEST(Manifest, RulesOfSomeStepsRoundTripThroughJson) {
     EXPECT_NE(read.error().text().find(wanted), std::string::npos)
         << read.error().text();
   };
+  const nlohmann::json sets = nlohmann::json::parse(json)["positions"];
+  EXPECT_FALSE(sets[sets.size() - 2].contains("near"));
+  EXPECT_EQ(definitionOf(*back, std::ssize(sets) - 1).substr(0, 27),
+            "confident(2, near = 10) of ");
+  for (int64_t near : {int64_t(0), maxNear + 1})
+    refused([&](auto &j) { j["positions"].back()["near"] = near; },
+            "].near: " + std::to_string(near) + " is out of range");
   refused([](auto &j) { j["dated_commits"][0]["when"] = {}; },
           "dated_commits[0].when");
   refused([](auto &j) { j["dated_commits"][0]["count"] = 0; },

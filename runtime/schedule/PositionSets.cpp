@@ -14,6 +14,7 @@
 #include <iterator>
 #include <numeric>
 #include <string>
+#include <utility>
 
 using namespace heddle;
 using namespace heddle::rt;
@@ -131,9 +132,9 @@ static void takeNearest(std::span<const int32_t> of,
 }
 
 /// The `count` of `of` that are masked and of the text, ascending, of the
-/// highest confidence.
+/// highest confidence, which `near` lifts unless it is null.
 static void takeConfident(std::span<const int32_t> of, int64_t count,
-                          const SequenceState &state,
+                          const NearDecoded *near, const SequenceState &state,
                           std::vector<int32_t> &out) {
   std::copy_if(of.begin(), of.end(), std::back_inserter(out),
                [&](int32_t position) {
@@ -142,21 +143,28 @@ static void takeConfident(std::span<const int32_t> of, int64_t count,
                });
   if (count >= std::ssize(out))
     return;
-  auto surer = [&](int32_t a, int32_t b) {
-    if (!state.confidence.empty())
-      if (double x = state.confidence[static_cast<size_t>(a)],
-          y = state.confidence[static_cast<size_t>(b)];
-          x != y)
-        return x > y;
-    return a < b;
-  };
-  std::nth_element(out.begin(), out.begin() + count, out.end(), surer);
+  if (!state.confidence.empty()) {
+    std::vector<std::pair<double, int32_t>> order; // the lowest first
+    for (int32_t position : out) {
+      double confidence = state.confidence[static_cast<size_t>(position)];
+      if (near)
+        confidence = near->lifted(confidence, state, position);
+      order.emplace_back(-confidence, position);
+    }
+    std::nth_element(order.begin(), order.begin() + count, order.end());
+    for (int64_t i = 0; i < count; ++i)
+      out[static_cast<size_t>(i)] = order[static_cast<size_t>(i)].second;
+  }
   out.resize(static_cast<size_t>(count));
   std::sort(out.begin(), out.end());
 }
 
 PositionSets::PositionSets(const bundle::Manifest &manifest, bool shifted)
-    : manifest(manifest), shifted(shifted), values(manifest.positions.size()) {}
+    : manifest(manifest), shifted(shifted), values(manifest.positions.size()) {
+  for (const Positions &set : manifest.positions)
+    if (set.near > 0)
+      lifts.try_emplace(set.near, set.near);
+}
 
 void PositionSets::beginRun(const SequenceShape &next) {
   shape = next;
@@ -266,7 +274,8 @@ void PositionSets::evaluate(size_t set, const SequenceState &state) {
   case Positions::Kind::Confident: {
     const Value &of = values[what.of.front()];
     value.known = of.known;
-    takeConfident(of.positions, what.count, state, out);
+    takeConfident(of.positions, what.count,
+                  what.near > 0 ? &lifts.at(what.near) : nullptr, state, out);
     return;
   }
   case Positions::Kind::Hull:

@@ -18,6 +18,8 @@
 //   last(2) of {3,5,7}: {5,7}
 //   confident(2) of response, of confidences 0.4 at 5 and 0.9 at 7: {5,7}; 3
 //   has no prediction yet
+//   confident(2, near = 1) of response, of 0.39 at 3, 0.4 at 5 and 0.6 at 7:
+//   {3,5}, since more of what is near them is decoded
 //   hull of {3,5}: {3,4,5}   leading of {3,5,7}: {0,1,2}
 //   predicting of {3,5}: {3,5}, or {2,4} in a model that predicts in the row
 //   before
@@ -29,9 +31,11 @@
 
 #include "bundle/Result.h"
 #include "bundle/program/Manifest.h"
+#include "runtime/schedule/NearDecoded.h"
 #include "runtime/schedule/Sequence.h"
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -75,6 +79,7 @@ private:
   const bool shifted;
   SequenceShape shape;
   std::vector<Value> values;
+  std::map<int64_t, NearDecoded> lifts; ///< by Positions::near
 };
 
 } // namespace heddle::rt

@@ -220,8 +220,8 @@ bool ProgramExecutor::refreshesByValues(int64_t layer,
          reuseOf(layer).refreshesByValues();
 }
 
-/// Finds the rows whose V is least like the cached one.
-/// Source: dLLM-Cache (released code), adaptive partial updating.
+/// Finds the rows whose V is least like the cached one, or by confidence, too.
+/// Source: dLLM-Cache (released code), adaptive partial updating; ES-dLLM.
 Status ProgramExecutor::pickLeastSimilar(int64_t layer,
                                          const AttentionTensors &tensors) {
   auto chooses = [&](const Sequence &sequence) {
@@ -253,15 +253,24 @@ Status ProgramExecutor::pickLeastSimilar(int64_t layer,
   for (const std::unique_ptr<Sequence> &sequence : sequences)
     if (chooses(*sequence)) {
       const bool refreshes = refreshesByValues(layer, *sequence);
-      const bundle::Ratio keep =
-          refreshes ? reuseOf(layer).keep : passOf(layer, *sequence).keep;
+      const Pass &pass = passOf(layer, *sequence);
+      const bundle::Ratio keep = refreshes ? reuseOf(layer).keep : pass.keep;
       const size_t among = amongOf(*sequence).size();
       const auto count =
           static_cast<int64_t>(static_cast<__int128>(keep.num) *
                                static_cast<int64_t>(among) / keep.den);
+      std::vector<double> ranks;
+      for (size_t i = 0; i < among; ++i) {
+        const float cosine = (*similarity)[first + i];
+        ranks.push_back(
+            refreshes || pass.confidence.num == 0
+                ? cosine
+                : rankOf(cosine,
+                         sequence->rows.confidenceOf(sequence->among[i]),
+                         pass.confidence));
+      }
       std::vector<int32_t> chosen =
-          lowest(similarity->subspan(first, among),
-                 std::min(count, static_cast<int64_t>(among)));
+          lowest(ranks, std::min(count, static_cast<int64_t>(among)));
       first += among;
       if (!refreshes) {
         choose(layer, *sequence, chosen);

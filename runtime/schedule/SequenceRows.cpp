@@ -10,6 +10,7 @@
 #include "bundle/program/Program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <numeric>
 #include <optional>
@@ -83,11 +84,30 @@ Status SequenceRows::beginStep(const SequenceState &state) {
         state.committedAt[position] >= at.step - 1)
       committed.push_back(static_cast<int32_t>(row));
   }
+  findConfidences(state);
   if (Status status = checkWritten(); !status)
     return status;
   return manifest.reuse.attention == bundle::Reuse::Attention::Outside
              ? findInside()
              : Status::success();
+}
+
+/// A model predicts in a row that position, or the one behind it.
+void SequenceRows::findConfidences(const SequenceState &state) {
+  confidences.clear();
+  if (std::none_of(parts.begin(), parts.end(), [](const Part &part) {
+        return part.pass->confidence.num > 0;
+      }))
+    return;
+  const auto length = static_cast<int64_t>(state.confidence.size());
+  for (int32_t place : activeRows) {
+    const int64_t position = positionOf(place) + (shifted ? 1 : 0);
+    const bool predicted =
+        position < length && state.masked[static_cast<size_t>(position)] &&
+        std::isfinite(state.confidence[static_cast<size_t>(position)]);
+    confidences.push_back(
+        predicted ? state.confidence[static_cast<size_t>(position)] : 0);
+  }
 }
 
 /// Which keys attention is kept without, at a step that keeps it, and of which

@@ -124,6 +124,13 @@ public:
   /// before: where Salient begins.
   const std::vector<int32_t> &justCommitted() const { return committed; }
 
+  /// How confident the last prediction was of what an active row predicts; 0
+  /// where that is not masked, or none was made. Of a step with a pass that
+  /// weighs it (bundle::Pass::confidence).
+  double confidenceOf(int32_t row) const {
+    return confidences[static_cast<size_t>(row)];
+  }
+
   /// Reuse::Attention::Outside: the places [begin, end) of the keys inside, as
   /// of the latest step that keeps attention over the others.
   struct Inside {
@@ -160,6 +167,7 @@ private:
   Status followRows();
   std::vector<uint8_t> inAllLayers() const;
   Status findInside();
+  void findConfidences(const SequenceState &state);
   Status checkWritten() const;
   std::vector<int32_t> placesOf(std::span<const int32_t> of) const;
   std::vector<int32_t> activeRowsAt(std::span<const int32_t> of) const;
@@ -183,6 +191,7 @@ private:
                                ///< visible, ascending
   std::vector<int32_t> activeRows;
   std::vector<int32_t> committed;
+  std::vector<double> confidences; ///< [rows], or empty
   Inside keysInside;
   bool keepsOutside = false; ///< attention of every visible row
   std::vector<int32_t> refreshableRows;

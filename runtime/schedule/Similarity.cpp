@@ -41,10 +41,10 @@ float heddle::rt::cosine(const float *a, const float *b, int64_t n) {
                      static_cast<double>(std::max(bb, least))));
 }
 
-std::vector<int32_t> heddle::rt::lowest(std::span<const float> values,
+std::vector<int32_t> heddle::rt::lowest(std::span<const double> values,
                                         int64_t count) {
   auto key = [&](int32_t i) {
-    return std::isnan(values[i]) ? -std::numeric_limits<float>::infinity()
+    return std::isnan(values[i]) ? -std::numeric_limits<double>::infinity()
                                  : values[i];
   };
   std::vector<int32_t> order(values.size());
@@ -56,4 +56,10 @@ std::vector<int32_t> heddle::rt::lowest(std::span<const float> values,
   order.resize(static_cast<size_t>(count));
   std::sort(order.begin(), order.end());
   return order;
+}
+
+double heddle::rt::rankOf(float cosine, double confidence,
+                          bundle::Ratio weight) {
+  return static_cast<double>(weight.den - weight.num) * cosine -
+         static_cast<double>(weight.num) * confidence;
 }

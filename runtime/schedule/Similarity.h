@@ -8,6 +8,8 @@
 #ifndef HEDDLE_RUNTIME_SCHEDULE_SIMILARITY_H
 #define HEDDLE_RUNTIME_SCHEDULE_SIMILARITY_H
 
+#include "bundle/program/Fields.h"
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -21,7 +23,13 @@ float cosine(const float *a, const float *b, int64_t n);
 
 /// The indices of the `count` lowest values, ascending; among equals the lower
 /// index, and NaN is lowest of all. `count` in [0, values.size()].
-std::vector<int32_t> lowest(std::span<const float> values, int64_t count);
+std::vector<int32_t> lowest(std::span<const double> values, int64_t count);
+
+/// What rows are chosen by, the lowest first: the cosine, or with a weight w of
+/// the confidence (bundle::Pass::confidence) (1 - w) cosine - w confidence,
+/// which orders as -(w confidence + (1 - w) (1 - cosine)) does. In double,
+/// times w's denominator. NaN if the cosine is.
+double rankOf(float cosine, double confidence, bundle::Ratio weight);
 
 } // namespace heddle::rt
 

@@ -150,7 +150,7 @@ class Language:
         if form.startswith("scores"):
             return form + " { yield %logit }"
         form = re.sub(r"%(?!c\b|w\b)\w+", "%p", form)
-        form = re.sub(r"\br\b", "0.5", form)
+        form = re.sub(r"\br\b|(?<=confidence = )w\b", "0.5", form)
         return re.sub(r"(?<!%)\b[a-z]\b", lambda letter: {"w": "33"}.get(letter[0], "32"), form)  # w is odd
 
     def sentences(self):

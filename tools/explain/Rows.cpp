@@ -32,7 +32,11 @@ std::string heddle::explain::passText(const Manifest &manifest,
            rows;
   case Pass::Exact::LeastSimilar:
     return "least_similar(keep = " + detail::toString(pass.keep) +
-           ", among = " + toString(manifest, pass.among) + ") in " + rows;
+           ", among = " + toString(manifest, pass.among) +
+           (pass.confidence.num > 0
+                ? ", confidence = " + detail::toString(pass.confidence)
+                : "") +
+           ") in " + rows;
   }
   return rows;
 }

@@ -70,6 +70,29 @@ TEST_F(ConfidenceTest, RowsOfAllLayers) {
   compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 8));
 }
 
+/// Other positions are the surest by what is decoded near them.
+TEST_F(ConfidenceTest, WhatIsDecodedNearLiftsThem) {
+  bundle::Manifest manifest = blocks();
+  makeModel(tiny);
+  auto done = [&] {
+    std::vector<int64_t> all; // rows and commits
+    for (const Trace::Step &step :
+         onHost(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 16, 16)).steps) {
+      all.push_back(step.rows);
+      for (const Commit &commit : step.commits)
+        all.push_back(commit.position);
+    }
+    return all;
+  };
+  const std::vector<int64_t> alone = done();
+  manifest.positions[1].near = 2;
+  EXPECT_NE(done(), alone);
+  compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 8));
+  GenerateOptions guided = lengthsOf(16, 16, 8);
+  guided.sampling.cfgScale = 1.5;
+  compareHostDriven(manifest, promptsOf({7, 20}), guided);
+}
+
 /// In layer 1 those of the block end whose V changed least, but for the surest.
 TEST_F(ConfidenceTest, RowsThatDoNotEnd) {
   bundle::Manifest manifest = blocks();
@@ -81,10 +104,13 @@ TEST_F(ConfidenceTest, RowsThatDoNotEnd) {
   some.among = 7;
   some.layers = {{1, 1}};
   manifest.passes.insert(manifest.passes.begin() + 1, some);
-  makeModel({.layers = 3, .mlpHidden = 40, .vocab = 61});
-  compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 8));
-  makeDream(3);
-  compareHostDriven(manifest, promptsOf({5, 20}), lengthsOf(16, 16, 8));
+  for (bundle::Ratio weight : {bundle::Ratio{}, bundle::Ratio{1, 2}}) {
+    manifest.passes[1].confidence = weight;
+    makeModel({.layers = 3, .mlpHidden = 40, .vocab = 61});
+    compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 8));
+    makeDream(3);
+    compareHostDriven(manifest, promptsOf({5, 20}), lengthsOf(16, 16, 8));
+  }
 }
 
 } // namespace

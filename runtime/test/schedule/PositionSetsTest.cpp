@@ -350,6 +350,38 @@ TEST(PositionSets, TheSurestOfASet) {
   EXPECT_EQ(sets.bound(6, {6, 2}), 4);
 }
 
+TEST(PositionSets, TheSurestByWhatIsDecodedNear) {
+  bundle::Manifest manifest;
+  manifest.positions = {make(Kind::All), make(Kind::Confident, 1, {0}),
+                        make(Kind::Confident, 1, {0}),
+                        make(Kind::Confident, 2, {0}),
+                        make(Kind::Confident, 1, {0})};
+  manifest.positions[2].near = manifest.positions[3].near = 1;
+  manifest.positions[4].near = 20;
+  PositionSets sets(manifest);
+  test::States states({{20, 2}});
+  sets.beginRun(states.shapes[0]);
+  auto begin = [&](int64_t step) {
+    return sets.beginStep(states.at(0, bundle::plannedPlace(step, 8, 0)));
+  };
+  // Nothing is predicted: from left to right.
+  ASSERT_TRUE(begin(1));
+  EXPECT_EQ(at(sets, 3), (List{2, 3}));
+  std::vector<double> &sure = states.confidence[0];
+  sure[2] = 0.25;
+  sure[14] = 0.75;
+  sure[16] = 1;
+  ASSERT_TRUE(begin(2));
+  EXPECT_EQ(at(sets, 1), (List{16}));
+  EXPECT_EQ(at(sets, 2), (List{2}));
+  EXPECT_EQ(at(sets, 3), (List{2, 14})) << "of two near nothing the lower one";
+  EXPECT_EQ(at(sets, 4), (List{16})) << "by far all are near the prompt";
+  states.commit(0, 17, 2);
+  ASSERT_TRUE(begin(3));
+  EXPECT_EQ(at(sets, 2), (List{16}));
+  EXPECT_EQ(at(sets, 3), (List{2, 16}));
+}
+
 TEST(PositionSets, OnePositionFromEitherEnd) {
   bundle::Manifest manifest;
   manifest.positions = {make(Kind::Single, 0),  make(Kind::Single, 7),

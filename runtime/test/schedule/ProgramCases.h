@@ -67,7 +67,8 @@ inline int32_t tokenOf(int64_t position) {
   return static_cast<int32_t>(position * 7919 % 101);
 }
 
-/// A sequence that a random position of becomes a token after every step.
+/// A sequence that a random position of becomes a token after every step, which
+/// predicts some others with random confidences.
 struct Decoding {
   Decoding(SequenceShape of, uint32_t seed) : states({of}), random(seed) {
     for (int64_t i = 0; i < of.length; ++i)
@@ -80,6 +81,10 @@ struct Decoding {
         masked.push_back(static_cast<int64_t>(i));
     if (masked.empty())
       return;
+    for (int64_t each : masked)
+      if (predictions() % 3)
+        states.confidence[0][static_cast<size_t>(each)] =
+            static_cast<double>(predictions() % 1000) / 1000;
     int64_t chosen = masked[random() % masked.size()];
     states.commit(0, chosen, step);
     tokens[chosen] = tokenOf(chosen);
@@ -92,7 +97,7 @@ struct Decoding {
     return result;
   }
   States states;
-  std::mt19937 random;
+  std::mt19937 random, predictions{29};
   std::vector<int32_t> tokens;
 };
 

@@ -14,6 +14,7 @@
 #include "runtime/test/schedule/ProgramCases.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 using namespace heddle;
@@ -351,8 +352,9 @@ TEST(ProgramExecutor, FindsRowsWhoseFfnAloneIsComputed) {
                    Pass::Exact::SalientFfn);
 }
 
-/// dLLM-Cache with a share of the response.
-static void executeLeastSimilar(bundle::Ratio keep) {
+/// dLLM-Cache with a share of the response, of which past confidence counts
+/// by `weight`.
+static void executeLeastSimilar(bundle::Ratio keep, bundle::Ratio weight = {}) {
   for (Reuse::Attention attention :
        {Reuse::Attention::Output, Reuse::Attention::Context}) {
     bundle::Manifest manifest = denseManifest();
@@ -366,15 +368,22 @@ static void executeLeastSimilar(bundle::Ratio keep) {
       manifest.passes[pass].exact = Pass::Exact::LeastSimilar;
       manifest.passes[pass].keep = keep;
       manifest.passes[pass].among = 0;
+      manifest.passes[pass].confidence = weight;
     }
     manifest.passes[0].when.pop_back();
     manifest.passes[3].rows = 0;
     ToyModel model(3, 2, 2, 3);
     expectTruth(manifest, model, {19, 6}, 13,
-                [&](int64_t step, const Decoding &) {
+                [&](int64_t step, const Decoding &decoding) {
                   ToyTruth::Step what;
                   what.visible = what.active = range(0, 19);
                   what.among = range(6, 19);
+                  what.weight = static_cast<double>(weight.num) /
+                                static_cast<double>(weight.den);
+                  for (int32_t i = 6; i < 19; ++i)
+                    if (double sure = decoding.states.confidence[0][i];
+                        decoding.states.masked[0][i] && std::isfinite(sure))
+                      what.sure[i] = sure;
                   what.keep = static_cast<double>(keep.num) /
                               static_cast<double>(keep.den);
                   if (step % 6 == 1)
@@ -390,6 +399,12 @@ static void executeLeastSimilar(bundle::Ratio keep) {
 
 TEST(ProgramExecutor, RecomputesTheRowsWhoseValuesChangedMost) {
   executeLeastSimilar({3, 10});
+}
+
+TEST(ProgramExecutor, RecomputesTheRowsThatChangedMostAndWereSurest) {
+  executeLeastSimilar({3, 10}, {1, 2});
+  executeLeastSimilar({1, 2}, {1, 100});
+  executeLeastSimilar({1, 2}, {1, 1});
 }
 
 // Nor V of any: the prompt's rows read the response's old ones.

@@ -42,11 +42,23 @@ TEST(Similarity, SmallRowsCountAsNotSimilar) {
 }
 
 TEST(Similarity, LowestPrefersLowerIndices) {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  std::vector<float> values = {0.5f, 0.2f, nan, 0.5f, 0.2f, 0.9f};
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> values = {0.5, 0.2, nan, 0.5, 0.2, 0.9};
   EXPECT_EQ(lowest(values, 0), std::vector<int32_t>{});
   EXPECT_EQ(lowest(values, 1), (std::vector<int32_t>{2}));
   EXPECT_EQ(lowest(values, 2), (std::vector<int32_t>{1, 2}));
   EXPECT_EQ(lowest(values, 4), (std::vector<int32_t>{0, 1, 2, 4}));
   EXPECT_EQ(lowest(values, 6), (std::vector<int32_t>{0, 1, 2, 3, 4, 5}));
+}
+
+/// By w confidence + (1 - w) (1 - cosine), the highest first.
+TEST(Similarity, RanksByChangeAndConfidence) {
+  const heddle::bundle::Ratio half{1, 2}, third{1, 3}, whole{1, 1};
+  EXPECT_EQ(rankOf(0.25f, 0.75, half), -0.5);
+  EXPECT_EQ(rankOf(0.25f, 0.75, third), -0.25);
+  EXPECT_EQ(rankOf(0.25f, 0.75, whole), -0.75);
+  EXPECT_LT(rankOf(0.5f, 0.5, half), rankOf(0.75f, 0.5, half));
+  EXPECT_LT(rankOf(0.75f, 1, half), rankOf(0.5f, 0.5, half));
+  EXPECT_TRUE(
+      std::isnan(rankOf(std::numeric_limits<float>::quiet_NaN(), 0.5, half)));
 }

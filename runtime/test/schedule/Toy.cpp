@@ -244,13 +244,18 @@ ToyTruth::execute(const Step &step, const std::vector<int32_t> &tokens) {
       std::vector<std::pair<double, int32_t>> similar;
       for (int32_t i : part.rows)
         if (step.among.count(i)) {
+          const double changed =
+              1 - cosineOf(times(x[i], layer.value), cache.value.at(i));
+          auto sure = step.sure.find(i);
           similar.push_back(
-              {cosineOf(times(x[i], layer.value), cache.value.at(i)), i});
+              {(step.weight - 1) * changed -
+                   step.weight * (sure == step.sure.end() ? 0 : sure->second),
+               i});
           exact.erase(i);
         }
       std::sort(similar.begin(), similar.end());
       similar.resize(static_cast<size_t>(part.keep * similar.size()));
-      for (auto &[cosine, i] : similar)
+      for (auto &[rank, i] : similar)
         exact.insert(i);
     }
     Set refreshed = step.fresh ? alive : both(step.refreshable, alive);

@@ -66,9 +66,11 @@ public:
     double below = 0;
     Set among; ///< LeastSimilar
     double keep = 0;
-    Set inside;         ///< Reuse::Attention::Outside: of `visible`
-    bool fresh = false; ///< attention over the others is kept
-    Set refreshable;    ///< else: rows that may keep it anew
+    double weight = 0;              ///< of `sure`, beside what changed
+    std::map<int32_t, double> sure; ///< 0 of others
+    Set inside;                     ///< Reuse::Attention::Outside: of `visible`
+    bool fresh = false;             ///< attention over the others is kept
+    Set refreshable;                ///< else: rows that may keep it anew
     /// [layers]: what a layer computes, of whose rows not all may be active; if
     /// empty, all layers compute what is said above.
     struct Layer {

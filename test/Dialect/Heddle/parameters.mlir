@@ -44,14 +44,16 @@ heddle.schedule @everywhere(keep = 20 percent, group = 128, window = 0.3,
   %nearest = nearest(two) of %active in %recent
   // CHECK-NEXT: confident(2) of
   %sure = confident(two) of %active
+  // CHECK-NEXT: confident(2, near = 2) of
+  %lifted = confident(two, near = two) of %active
   // CHECK: recompute all on
   recompute all on %3
   // CHECK: recompute least_similar(keep = 0, among = %{{.+}}) in all on
   recompute least_similar(keep = none, among = %active) in all on %2
   // CHECK: recompute least_similar(keep = 0, among = %{{.+}}) in all on
   recompute least_similar(keep = nothing, among = %active) in all on %1
-  // CHECK: recompute least_similar(keep = 0.2, among = %{{.+}}) in all
-  recompute least_similar(keep = keep, among = %active) in all
+  // CHECK: recompute least_similar(keep = 0.2, among = %{{.+}}, confidence = 0.2) in all
+  recompute least_similar(keep = keep, among = %active, confidence = keep) in all
   reuse kv, context, ffn
   // CHECK: commit best(2)
   commit best(two) on %3

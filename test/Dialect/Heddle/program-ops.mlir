@@ -48,6 +48,8 @@ heddle.schedule @forms {
   %end = last(2) of %rest
   // CHECK: confident(2) of %[[RESPONSE]]
   %sure = confident(2) of %response
+  // CHECK: confident(32, near = 10) of %[[RESPONSE]]
+  %lifted = confident(32, near = 10) of %response
   // CHECK: %[[WINDOW:.*]] = fix %[[SEEN]] on %
   %window = fix %seen on %often
   // CHECK: visible %[[WINDOW]]
@@ -123,10 +125,13 @@ heddle.schedule @refreshing_some {
 // CHECK-LABEL: heddle.schedule @similar
 heddle.schedule @similar {
   %first = cadence first(1)
+  %often = cadence every(4)
   %response = positions response
   // CHECK: reuse kv(before_rope), output, ffn
   reuse ffn, output, kv(before_rope)
   recompute all on %first
+  // CHECK: recompute least_similar(keep = 0.5, among = %{{.*}}, confidence = 0.25) in %{{.*}} on
+  recompute least_similar(confidence = 1/4, keep = 1/2, among = %response) in %response on %often
   // CHECK: recompute least_similar(keep = 0.25, among = %{{.*}}) in %
   recompute least_similar(keep = 25 percent, among = %response) in %response
   // CHECK: commit factor(1.25)

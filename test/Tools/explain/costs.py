@@ -47,6 +47,7 @@ SCHEDULES = {
     "columns-in-window": ("exact", "exact"),
     "dkv-cache-greedy": ("exact", "exact"),
     "focus-dllm --set=dense=0 --set=chooser=1 --set=likely=3 --set=near=2": ("about", "at_most"),
+    "d2-cache --set=count=4 --set=near=3": ("about", "exact"),
     "dyllm": ("at_most", "exact"),
     "fast-dllm-dual-parallel": ("at_most", "exact"),
     "columns-window-sinks": ("at_most", "at_most"),
@@ -102,6 +103,13 @@ TEXTS = {
     "confident": ("%start = cadence first(1) in block  %block = positions block  %left = positions undecoded(first = 1)  "
                   "%sure = confident(3) of %block  %near = neighbors(1) of %sure in %block  %rows = union %left, %sure, %near  "
                   "reuse kv  recompute all on %start  recompute %rows  attend dense", "about", "exact"),
+    "near": ("%start = cadence first(1) in block  %masked = positions undecoded  %left = positions undecoded(first = 1)  "
+             "%sure = confident(3, near = 4) of %masked  %new = positions committed(last = 1)  %rows = union %left, %sure, %new  "
+             "reuse kv  recompute all on %start  recompute %rows  attend dense", "about", "exact"),
+    "weighted": ("%start = cadence first(1) in block  %block = positions block  %left = positions undecoded(first = 1)  "
+                 "%others = except %block, %left  reuse kv  recompute all on %start  "
+                 "recompute least_similar(keep = 1/2, among = %others, confidence = 1/2) in %block in layers(1)  "
+                 "recompute %block  attend dense", "about", "exact"),
     "passes": ("commit above(0.8) passes(at_least = 40)  attend dense", "at_most", "exact"),
     "revoked": ("%next = positions undecoded(first = 4)  %new = positions committed(last = 9)  %some = union %next, %new  "
                 "commit above(0.5) within(%some) revoke(below = 1/1)  attend dense", "at_most", "exact"),

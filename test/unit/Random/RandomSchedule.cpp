@@ -248,8 +248,16 @@ private:
     if (below(3) == 0)
       other = value("p", "last(" + number(1, 4) + ") of " + other);
     else if (!ordered && below(3) == 0)
-      other = value("p", "confident(" + number(1, 4) + ") of " + set);
+      other = value("p", "confident(" + number(1, 4) + near() + ") of " + set);
     return value("p", "union " + set + ", " + other);
+  }
+
+  /// How what is decoded near a position lifts a confidence, if it does.
+  std::string near() { return below(2) ? "" : ", near = " + number(1, 12); }
+
+  /// The weight of confidence beside a cosine, if there is one.
+  std::string weight() {
+    return below(2) ? "" : ", confidence = " + oneOf({"1/2", "0.1", "1"});
   }
 
   /// The commits of a schedule in which every masked position has its row; with
@@ -366,15 +374,16 @@ private:
                             "positions from(block)"}));
       std::string first = value("p", "positions undecoded(first = 1)");
       if (below(2))
-        first = value(
-            "p", "union " + first + ", " +
-                     value("p", "confident(" + number(1, 3) + ") of " + rows));
+        first = value("p", "union " + first + ", " +
+                               value("p", "confident(" + number(1, 3) + near() +
+                                              ") of " + rows));
       std::string others = value("p", "except " + rows + ", " + first);
       add("reuse kv");
       add("recompute all on " + start);
-      add("recompute least_similar(keep = " +
-          oneOf({"1/4", "0.6", "0 percent"}) + ", among = " + others + ") in " +
-          rows + " in layers" + oneOf({"(1)", "(1 to 2)", "(-1)", "(0, 2)"}));
+      const std::string kept = oneOf({"1/4", "0.6", "0 percent"});
+      add("recompute least_similar(keep = " + kept + ", among = " + others +
+          (kept == "0 percent" ? "" : weight()) + ") in " + rows +
+          " in layers" + oneOf({"(1)", "(1 to 2)", "(-1)", "(0, 2)"}));
       add("recompute " + rows);
       return;
     }
@@ -428,10 +437,10 @@ private:
 
   void leastSimilarRows() {
     add("%response = positions response");
-    someExactRows(
-        oneOf({"kv, output, ffn", "kv, context, ffn"}),
-        "least_similar(keep = " + oneOf({"1/4", "0.6", "1", "0 percent"}) +
-            ", among = %response)");
+    const std::string kept = oneOf({"1/4", "0.6", "1", "0 percent"});
+    someExactRows(oneOf({"kv, output, ffn", "kv, context, ffn"}),
+                  "least_similar(keep = " + kept + ", among = %response" +
+                      (kept == "0 percent" ? "" : weight()) + ")");
   }
 
   /// What comes next in a drawn order, and what stands around it.

@@ -205,20 +205,25 @@ parsePositions(OpAsmParser &parser, PositionsKindAttr &kind, IntegerAttr &count,
 void printPositions(OpAsmPrinter &printer, Operation *, PositionsKindAttr kind,
                     IntegerAttr count, Value since);
 
+/// `(32)` or `(32, near = 10)`.
+ParseResult parseConfident(OpAsmParser &parser, IntegerAttr &count,
+                           IntegerAttr &near);
+void printConfident(OpAsmPrinter &printer, Operation *, IntegerAttr count,
+                    IntegerAttr near);
+
 /// `on %cadence then`, behind the `all` of visible.
 ParseResult parseAllOn(OpAsmParser &parser,
                        std::optional<OpAsmParser::UnresolvedOperand> &allOn);
 void printAllOn(OpAsmPrinter &printer, Operation *, Value allOn);
 
 /// `all on %a and %b`, `salient(below = 0.99) in %rows`, ...
-ParseResult
-parseRecomputed(OpAsmParser &parser,
-                std::optional<OpAsmParser::UnresolvedOperand> &rows,
-                std::optional<OpAsmParser::UnresolvedOperand> &among,
-                ExactAttr &exact, RatioAttr &ratio, UnitAttr &alone);
+ParseResult parseRecomputed(
+    OpAsmParser &parser, std::optional<OpAsmParser::UnresolvedOperand> &rows,
+    std::optional<OpAsmParser::UnresolvedOperand> &among, ExactAttr &exact,
+    RatioAttr &ratio, RatioAttr &confidence, UnitAttr &alone);
 void printRecomputed(OpAsmPrinter &printer, Operation *, Value rows,
                      Value among, ExactAttr exact, RatioAttr ratio,
-                     UnitAttr alone);
+                     RatioAttr confidence, UnitAttr alone);
 
 /// The space before it, and `on %a and %b`; or nothing.
 ParseResult

@@ -262,8 +262,15 @@ LogicalResult LastOp::verify() {
 }
 
 LogicalResult ConfidentOp::verify() {
-  return checkCount([&] { return emitOpError(); }, "the number of positions",
-                    static_cast<int64_t>(getCount()));
+  auto error = [&] { return emitOpError(); };
+  if (failed(checkCount(error, "the number of positions",
+                        static_cast<int64_t>(getCount()))))
+    return failure();
+  // R22: weights are summed position by position.
+  return getNear()
+             ? checkCount(error, "the standard deviation `near`",
+                          static_cast<int64_t>(*getNear()), 1, bundle::maxNear)
+             : success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -290,12 +297,23 @@ LogicalResult RecomputeOp::verify() {
     return emitOpError() << name
                          << (hasAmong ? " compares no set of positions"
                                       : " needs the positions to compare");
+  if (getConfidenceAttr() && !share)
+    return emitOpError() << name << " weighs no confidence";
+  auto error = [&] { return emitOpError(); };
   // R7: a cosine's bound, or a share.
-  return all ? success()
-             : checkRatio([&] { return emitOpError(); },
-                          share ? "a fraction" : "the bound of a cosine",
-                          *getRatio(), share ? 1 : bundle::maxBelow,
-                          /*orNone=*/share);
+  if (!all &&
+      failed(checkRatio(error, share ? "a fraction" : "the bound of a cosine",
+                        *getRatio(), share ? 1 : bundle::maxBelow,
+                        /*orNone=*/share)))
+    return failure();
+  // R23: there is something to choose by it.
+  if (!getConfidenceAttr())
+    return success();
+  if (getRatioAttr().getNum() == 0)
+    return emitOpError(
+        "computes no row of those to compare (keep = 0 percent), so that "
+        "nothing is chosen by their confidence; drop `confidence`");
+  return checkRatio(error, "the weight of confidence", getConfidenceAttr());
 }
 
 LogicalResult RecomputeOp::canonicalize(RecomputeOp op,

@@ -141,8 +141,10 @@ LogicalResult Reader::addSet(Operation *op) {
       set.count = static_cast<int64_t>(nearest.getCount());
     if (auto last = dyn_cast<LastOp>(op))
       set.count = static_cast<int64_t>(last.getCount());
-    if (auto confident = dyn_cast<ConfidentOp>(op))
+    if (auto confident = dyn_cast<ConfidentOp>(op)) {
       set.count = static_cast<int64_t>(confident.getCount());
+      set.near = static_cast<int64_t>(confident.getNear().value_or(0));
+    }
     for (Value operand : op->getOperands()) {
       if (!isa<PositionsType>(operand.getType())) {
         cadence = operand;
@@ -221,6 +223,8 @@ LogicalResult Reader::addPass(RecomputeOp op) {
   pass.unseen = op.getUnseen();
   if (RatioAttr ratio = op.getRatioAttr())
     (pass.comparesContexts() ? pass.below : pass.keep) = ratio.getValue();
+  if (RatioAttr weight = op.getConfidenceAttr())
+    pass.confidence = weight.getValue();
   // A cosine is never more than 1: every row is salient.
   if (pass.comparesContexts() && pass.below.num > pass.below.den) {
     pass.exact = bundle::Pass::Exact::All;

@@ -158,6 +158,7 @@ ParseResult mlir::heddle::parseRecomputed(OpAsmParser &parser,
                                           std::optional<Operand> &rows,
                                           std::optional<Operand> &among,
                                           ExactAttr &exact, RatioAttr &ratio,
+                                          RatioAttr &confidence,
                                           UnitAttr &alone) {
   Exact kind = Exact::All;
   for (Exact form : {Exact::Salient, Exact::LeastSimilar, Exact::SalientFfn})
@@ -166,14 +167,19 @@ ParseResult mlir::heddle::parseRecomputed(OpAsmParser &parser,
       break;
     }
   const bool share = kind == Exact::LeastSimilar;
-  SmallVector<NamedArgument, 2> wanted = {
+  SmallVector<NamedArgument, 3> wanted = {
       {share ? "keep" : "below", [&] {
          return parseRatio(parser, share ? "keep" : "below", ratio,
                            share ? 1 : bundle::maxBelow, /*orNone=*/share);
        }}};
-  if (share)
+  if (share) {
     wanted.push_back(
         {"among", [&] { return parseValue(parser, among.emplace()); }});
+    wanted.push_back(
+        {"confidence",
+         [&] { return parseRatio(parser, "confidence", confidence); },
+         /*required=*/false});
+  }
   if (kind != Exact::All &&
       (parseArguments(parser, spelled(kind), nullptr, wanted) ||
        parser.parseKeyword("in")))
@@ -201,12 +207,17 @@ ParseResult mlir::heddle::parseRecomputed(OpAsmParser &parser,
 
 void mlir::heddle::printRecomputed(OpAsmPrinter &printer, Operation *,
                                    Value rows, Value among, ExactAttr exact,
-                                   RatioAttr ratio, UnitAttr alone) {
+                                   RatioAttr ratio, RatioAttr confidence,
+                                   UnitAttr alone) {
   if (ratio) {
     printer << spelled(exact.getValue()) << (among ? "(keep = " : "(below = ");
     printRatio(printer, ratio);
     if (among)
       printer << ", among = " << among;
+    if (confidence) {
+      printer << ", confidence = ";
+      printRatio(printer, confidence);
+    }
     printer << ") in ";
   }
   if (rows)
@@ -215,6 +226,32 @@ void mlir::heddle::printRecomputed(OpAsmPrinter &printer, Operation *,
     printer << "all";
   if (alone)
     printer << " alone";
+}
+
+ParseResult mlir::heddle::parseConfident(OpAsmParser &parser,
+                                         IntegerAttr &count,
+                                         IntegerAttr &near) {
+  NamedArgument wanted[] = {
+      {"near",
+       [&]() -> ParseResult {
+         int64_t value = 0;
+         if (parseCount(parser, "the standard deviation `near`", value, 1,
+                        bundle::maxNear))
+           return failure();
+         near = parser.getBuilder().getI64IntegerAttr(value);
+         return success();
+       },
+       /*required=*/false}};
+  return parseArguments(
+      parser, "confident", [&] { return parseCount(parser, count); }, wanted);
+}
+
+void mlir::heddle::printConfident(OpAsmPrinter &printer, Operation *,
+                                  IntegerAttr count, IntegerAttr near) {
+  printer << '(' << count.getInt();
+  if (near)
+    printer << ", near = " << near.getInt();
+  printer << ')';
 }
 
 ParseResult mlir::heddle::parseAllOn(OpAsmParser &parser,

@@ -345,7 +345,8 @@ void Planner::planProgram() {
     for (Operation *op : program->passes)
       if (auto select = dyn_cast<SelectOp>(op))
         RecomputeOp::create(builder, select.getLoc(), Value(), Value(),
-                            select.getCadence(), Exact::All, RatioAttr(),
+                            select.getCadence(), Exact::All,
+                            /*ratio=*/RatioAttr(), /*confidence=*/RatioAttr(),
                             /*alone=*/false, /*unseen=*/false,
                             /*layers=*/ArrayAttr());
       else

@@ -456,21 +456,25 @@ def Heddle_ConfidentOp : Heddle_ValueOp<"confident"> {
     | form | positions |
     |---|---|
     | `confident(n) of %set` | of the masked positions of the set the n whose last prediction had the highest confidence, the lower one of equals; those without a prediction come last, from left to right |
+    | `confident(n, near = s) of %set` | the same by confidence times the share of what stands near that is decoded: weights fall with distance as those of a Gaussian of standard deviation s |
 
     A step predicts what its `commit` chooses from, and its confidences are the
     rule's own. A position keeps that of the last step that predicted it.
 
     ```mlir
     %sure = confident(2) of %block
+    %next = confident(32, near = 10) of %masked
     ```
 
     Source: ES-dLLM's released code, whose two most confident rows always go on;
-    Focus-dLLM's past confidences.
+    Focus-dLLM's past confidences; for `near` d2Cache's certainty density, its
+    released code.
   }];
-  let arguments = (ins I64Attr:$count, Heddle_PositionsType:$positions);
+  let arguments = (ins I64Attr:$count, OptionalAttr<I64Attr>:$near,
+                       Heddle_PositionsType:$positions);
   let results = (outs Heddle_PositionsType:$result);
   let assemblyFormat = [{
-    `` `(` custom<Count>($count) `)` `of` $positions `` custom<NoAttributes>(attr-dict)
+    `` custom<Confident>($count, $near) `of` $positions `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
 }
@@ -578,6 +582,7 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
     recompute salient(below = 0.99) in %rows on %whole
     recompute salient_ffn(below = 0.99) in %rows
     recompute least_similar(keep = 0.25, among = %response) in all
+    recompute least_similar(keep = 1/2, among = %others, confidence = 1/2) in %block
     recompute %block alone
     recompute %active unseen
     ```
@@ -589,6 +594,7 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
     | `salient(below = r) in %rows` | in layer 0 those that became tokens, or masks again, in the last step; in layer l + 1 those whose attention context in layer l, all heads together, has a cosine below r against the cached one. A layer's own finding says whose FFN it computes. Cosines are f32 with squared norms of at least 1e-8. Source: DyLLM, algorithm 1 |
     | `salient_ffn(below = r) in %rows` | all active ones, but the FFN of those alone whose attention context in the layer has a cosine below r against the cached one. Source: DyLLM, table 1 |
     | `least_similar(keep = r, among = %set) in %rows` | of the active rows in `%set` the floor(r count) whose new V has the lowest cosine, all heads together, against the cached one; and all active rows outside of `%set`. V is computed and cached for all of `%set`, or with `keep = 0 percent` for none. In layer 0, where V depends on the token alone, all active rows. Where a layer keeps neither attention nor FFN the rows of `%set` that are not chosen end. Source: dLLM-Cache, ES-dLLM |
+    | `least_similar(keep = r, among = %set, confidence = w) in %rows` | the same by the highest w c + (1 - w) (1 - cosine), of equals the lower position, where c is the confidence of the last prediction of what the row predicts, 0 where that is no mask or was not predicted. Source: ES-dLLM |
 
     | clause | meaning |
     |---|---|
@@ -635,11 +641,12 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
                        Optional<Heddle_PositionsType>:$among,
                        Variadic<Heddle_CadenceType>:$on,
                        DefaultValuedAttr<Heddle_ExactAttr, "Exact::All">:$exact,
-                       OptionalAttr<Heddle_RatioAttr>:$ratio, UnitAttr:$alone,
-                       UnitAttr:$unseen,
+                       OptionalAttr<Heddle_RatioAttr>:$ratio,
+                       OptionalAttr<Heddle_RatioAttr>:$confidence,
+                       UnitAttr:$alone, UnitAttr:$unseen,
                        OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers);
   let assemblyFormat = [{
-    custom<Recomputed>($rows, $among, $exact, $ratio, $alone)
+    custom<Recomputed>($rows, $among, $exact, $ratio, $confidence, $alone)
     (`unseen` $unseen^)? `` custom<OnCadences>($on) (`in` custom<LayerRanges>($layers)^)?
     `` custom<NoAttributes>(attr-dict)
   }];

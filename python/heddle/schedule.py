@@ -447,11 +447,14 @@ class Positions(_Set):
         """The last `count` positions of the set. TypeError for what is no whole number."""
         return _PositionSet(f"last({_count(count, 'count')}) of {{}}", (self,), (), "end", "")
 
-    def confident(self, count: int) -> Positions:
+    def confident(self, count: int, near: Optional[int] = None) -> Positions:
         """Of the masked positions of the set the `count` whose last prediction had the highest
-        confidence; those without one come last. TypeError for what is no whole number. Source:
-        docs/Spec/Rows.md."""
-        return _PositionSet(f"confident({_count(count, 'count')}) of {{}}", (self,), (), "sure", "")
+        confidence; those without one come last. near: the standard deviation, in positions, of
+        the weights by which decoded positions lift a confidence near them. TypeError for what
+        is no whole number. Source: docs/Spec/Rows.md."""
+        lifted = "" if near is None else f", near = {_count(near, 'near')}"
+        return _PositionSet(f"confident({_count(count, 'count')}{lifted}) of {{}}", (self,), (),
+                            "sure", "")
 
     def leading(self) -> Positions:
         """As many first positions of the sequence as the set has."""
@@ -773,12 +776,14 @@ def salient_ffn(rows: Positions, below: Ratio) -> Exact:
     return Exact(f"salient_ffn(below = {ratio_text(below, 'below')}) in ", (), rows)
 
 
-def least_similar(rows: Positions, keep: Ratio, among: Positions) -> Exact:
+def least_similar(rows: Positions, keep: Ratio, among: Positions, confidence: Optional[Ratio] = None) -> Exact:
     """Of the rows in `among` the share `keep` (0 to 1) whose V has the lowest cosine to the cached one, and all of `rows`
-    outside of it. Source: dLLM-Cache, as released (docs/Spec/Rows.md). TypeError and ValueError for what are no positions or ratios."""
+    outside of it. confidence: the weight (up to 1) of how confident a row's last prediction was, beside the change. Source:
+    dLLM-Cache, as released, and ES-dLLM (docs/Spec/Rows.md). TypeError and ValueError for what are no positions or ratios."""
     for name, each in (("rows", rows), ("among", among)):
         _kind(each, Positions, name, "a set of positions")
-    return Exact(f"least_similar(keep = {ratio_text(keep, 'keep')}, among = {{}}) in ",
+    weight = "" if confidence is None else f", confidence = {ratio_text(confidence, 'confidence')}"
+    return Exact(f"least_similar(keep = {ratio_text(keep, 'keep')}, among = {{}}{weight}) in ",
                  (among,), rows)
 
 

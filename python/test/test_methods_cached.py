@@ -63,6 +63,25 @@ class ConfidentTest(SameRun):
         one.tokens[6] = 1
         self.assertEqual(one.most_confident(range(11), 1), [4])
 
+    def test_what_is_decoded_near_lifts_a_confidence(self):
+        one = run.Run(tiny_llada(), prompt_of(1, 3), 8)
+        w = [1073741824, 651257337, 145315154, 11928194, 360200, 4001, 16]
+        every = 2 * sum(w) - w[0]
+        self.assertEqual(one.decoded_near(3, 1), sum(w[1:]) / every)  # the prompt, and before it
+        self.assertEqual(one.decoded_near(6, 1), sum(w[4:]) / every)
+        self.assertEqual(one.decoded_near(10, 1), 0)
+        one.tokens[8] = 1
+        self.assertEqual(one.decoded_near(10, 1), w[2] / every)
+        one.tokens[10] = 1  # and behind the end
+        self.assertEqual(one.decoded_near(9, 1), (w[1] + sum(w[1:])) / every)
+        one.sure = {3: 0.3, 4: 0.9, 5: 0.9, 6: 1.0, 7: 0.5, 9: 0.4}
+        self.assertEqual(one.most_confident(range(11), 2), [4, 6])
+        self.assertEqual(one.most_confident(range(11), 2, 1), [7, 9])
+        self.assertEqual(one.most_confident(range(11), 9, 1), [3, 4, 5, 6, 7, 9])
+        one.sure = {5: -1.0, 7: -3.0, 9: -2.0}  # an entropy counts for more where little is known
+        self.assertEqual(one.most_confident(range(11), 1), [5])
+        self.assertEqual(one.most_confident(range(11), 1, 1), [9])
+
     def test_a_row_that_is_not_computed_keeps_its_prediction(self):
         for make in FAMILIES:
             pieces, seen = make(), []
@@ -101,6 +120,30 @@ class ConfidentTest(SameRun):
                 gone += len(masked - on)
                 masked -= {c[0] for c in r["committed"]}
             self.assertEqual(gone > 0, sure < 12)
+
+    def test_a_weight_says_how_much_confidence_counts(self):
+        for make in FAMILIES:
+            pieces = make()
+
+            class Watched(layered.ByLayer):
+                def chosen(self, run, layer, rows, among, how, x):
+                    ahead, masked = int(run.pieces.shifted), set(run.masked())
+                    sure = {p: run.sure.get(p + ahead, 0) if p + ahead in masked else 0 for p in among}
+                    seen.append((sorted(among, key=lambda p: (-sure[p], p)), set(among)))
+                    return super().chosen(run, layer, rows, among, how, x)
+
+            def go(*weight):
+                seen.clear()
+                plan = layered.skipping((1,), "1/2", 0, *weight)
+                return run.generate(pieces, prompt_of(7, 15), 12, Watched(plan.layer, plan.kept),
+                                    commit.Quotas(12, 12))[1][1:]
+            seen = []
+            for record, (order, among) in zip(go("1"), seen):
+                on = record["layers"][1]["queries"]
+                self.assertEqual(among & set(on), set(order[:len(order) // 2]))
+            self.assert_same_run(go("1/1000000000"), go())
+            rows = lambda records: [r["layers"][1]["queries"] for r in records]
+            self.assertNotEqual(rows(go("1/2")), rows(go()))
 
 
 class DegenerateTest(SameRun):

@@ -74,6 +74,26 @@ class FastDllm(Cached):
         return list(rows) if self.first_alone else run.predicting(rows), everything(run)
 
 
+class MostCertain(Cached):
+    """After d2Cache, without its rows by attention: all rows at a block's first pass; then the
+    `count` masked ones that were last predicted with the highest confidence, as what is decoded
+    near them lifts it (deviation `near`), the first masked one and what the pass before
+    committed."""
+
+    def __init__(self, count, near):
+        self.count, self.near = count, near
+
+    def reach(self, run):
+        return {p for p in range(run.n) if run.pieces.row_of(p) in self.rows}
+
+    def plan(self, run):
+        self.rows = everything(run)
+        if run.inner > 0:
+            sure = run.most_confident(everything(run), self.count, self.near)
+            self.rows = run.predicting({*sure, *run.masked()[:1], *run.history[-1]})
+        return self.rows, everything(run)
+
+
 class FlashBlock(FastDllm):
     """FlashBlock: of a block's rows attention over the keys outside of the block
     is that of the block's first pass, as contexts and log-sum-exps; over the keys

@@ -16,9 +16,10 @@ class ByLayer(Method):
     """A block's first pass computes everything. In each other one layer l computes
     the rows of layer(run, l): (positions, None), or of these the floor(ratio * n)
     whose V is least like the cached one and those of `spared` ("similar", ratio,
-    spared), or those whose attention context had a cosine below tau in the layer
-    before ("salient", tau). A shifted model computes the rows that predict the
-    positions as well; where the least similar are chosen, all that predict what
+    spared), with a weight behind them by a weighted sum of what changed and of
+    how confident the row's last prediction was, or those whose attention context
+    had a cosine below tau in the layer before ("salient", tau). A shifted model
+    computes the rows that predict the positions as well; where the least similar are chosen, all that predict what
     is spared or are no positions themselves.
 
     kept(l): "output" or "context" if a row that layer l leaves out takes what it
@@ -54,11 +55,17 @@ class ByLayer(Method):
         self.values[layer][:, rows] = m.value(layer, h)
         return attention(m.rotate(m.query(layer, h), rows), self.keys[layer], self.values[layer])
 
-    def chosen(self, m, layer, rows, among, ratio, x):
+    def chosen(self, run, layer, rows, among, how, x):
         """The least similar of `among`, and the other rows."""
+        m, ratio, weight = run.pieces, how[1], Fraction(how[3]) if len(how) > 3 else 0
         self.margin = None
         fresh = m.value(layer, m.attention_norm(layer, x[among]))
         same = cosine(merge(fresh), merge(self.values[layer][:, among])).tolist()
+        if weight:
+            masked, ahead = set(run.masked()), m.shifted
+            sure = [run.sure.get(p + ahead, 0) if p + ahead in masked else 0 for p in among]
+            same = [float((1 - weight) * Fraction(c) - weight * Fraction(s))
+                    for c, s in zip(same, sure)]
         order = sorted(range(len(among)), key=lambda i: (same[i], among[i]))
         count = int(Fraction(ratio) * len(among))
         if 0 < count < len(order):
@@ -81,7 +88,7 @@ class ByLayer(Method):
             kind, value = how[:2] if how else (None, None)
             exact, valued, self.margin = rows, rows, None
             if kind == "similar" and layer > 0:
-                exact = self.chosen(m, layer, rows, among, value, x)
+                exact = self.chosen(run, layer, rows, among, how, x)
             if kind == "salient":
                 exact = valued = [p for p in rows if p in changed]
             new = self.attended(m, layer, exact, x[exact])
@@ -134,12 +141,12 @@ def outer(kept):
     return ByLayer(layer, lambda index: kept)
 
 
-def skipping(layers, ratio, sure=0):
+def skipping(layers, ratio, sure=0, *weight):
     """The block, of which in some layers those rows end whose V changed least: of
     what is neither the first masked position nor new nor among the `sure` most
-    confident ones the share `ratio` goes on."""
+    confident ones the share `ratio` goes on; by confidence, too, with a weight."""
     def layer(run, index):
         spared = [*run.masked()[:1], *(run.history[-1] if run.history else []),
                   *run.most_confident(block(run), sure)]
-        return block(run), ("similar", ratio, spared) if index in layers else None
+        return block(run), ("similar", ratio, spared, *weight) if index in layers else None
     return ByLayer(layer, lambda index: None)

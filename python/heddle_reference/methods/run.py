@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """One prompt's denoising run: the loop that every method and rule share."""
 
+import math
+import sys
+
 import torch
 
 from .commit import predict, present
@@ -44,11 +47,33 @@ class Run:
         """Masked positions that still count."""
         return [p for p in self.masked() if p < self.text_end()]
 
-    def most_confident(self, positions, count):
+    def decoded_near(self, position, deviation):
+        """The share of the weights around the position, a Gaussian's, that decoded positions
+        have. Before the sequence all is decoded; behind the text what its last position is."""
+        end = self.text_end()
+
+        def decoded(p):
+            return p < 0 or self.tokens[min(p, end - 1)] != self.pieces.mask
+        some = every = 0
+        for p in range(position - 7 * deviation, position + 7 * deviation + 1):
+            weight = round(2 ** 30 * math.exp(-(p - position) ** 2 / (2 * deviation ** 2)))
+            every += weight
+            some += weight if decoded(p) else 0
+        return some / every
+
+    def most_confident(self, positions, count, near=None):
         """Of these the `count` masked ones whose last prediction was the surest; without one
-        they come last, equals from left to right."""
-        order = sorted(set(positions) & set(self.undecoded()),
-                       key=lambda p: (-self.sure.get(p, float("-inf")), p))
+        they come last, equals from left to right. near: as a deviation, what is decoded near
+        a position counts."""
+        def sure(p):
+            found = self.sure.get(p, float("-inf"))
+            if near is None or p not in self.sure:
+                return found
+            share = self.decoded_near(p, near)
+            if found >= 0:
+                return found * share
+            return found / share if share else -sys.float_info.max
+        order = sorted(set(positions) & set(self.undecoded()), key=lambda p: (-sure(p), p))
         return sorted(order[:count])
 
     def ended(self):

@@ -222,8 +222,10 @@ class TextTest(unittest.TestCase):
                     columns("20 percent", 128, on=uniform(0.3, 16), layers=[0, 8, (16, 16), 24])),
                 "es-dllm": reuse("kv") + recompute(all_positions, on=start) + recompute(
                     heddle.least_similar(block, "1/2", block - (
-                        undecoded(first=1) | block.confident(2) | committed(last=1))), layers=[4, 8]) +
-                recompute(block) + attend(),
+                        undecoded(first=1) | block.confident(2) | committed(last=1)), confidence=0.5),
+                    layers=[4, 8]) + recompute(block) + attend(),
+                "d2-cache": reuse("kv") + recompute(all_positions, on=start) + recompute(
+                    undecoded().confident(32, near=10) | undecoded(first=1) | committed(last=1)) + attend(),
                 "elastic-cache": reuse("kv", "output", "ffn") + recompute(all_positions, on=first(1)) +
                 recompute(all_positions, on=heddle.drift(0.9, 64, layer=-24), layers=(-24, -1)) +
                 recompute(all_positions, on=heddle.drift(0.9, 64, layer=-12), layers=(-12, -1)) +

@@ -284,7 +284,7 @@ template <typename V> void form(V &v, In<V, CommitRule> &x) {
     v("count", x.count, Lone{counted});
 }
 
-/// All but `leastPasses`, which the manifest's own rule alone has.
+/// All but `leastPasses` and `drafts`, which the manifest's own rule alone has.
 template <typename V> void fields(V &v, In<V, CommitRule> &x) {
   form(v, x);
   v("within", x.within, ofPositionsOrAll);
@@ -319,6 +319,8 @@ template <typename V> void fields(V &v, In<V, Manifest> &x) {
   v.object("commit", [&](auto &v) {
     fields(v, x.commit);
     v("least_passes", x.commit.leastPasses, Range{1, maxSteps});
+    if (v.has("drafts", x.commit.verifies()))
+      v("drafts", x.commit.drafts, Range{1, maxDrafts});
   });
 }
 

@@ -58,6 +58,9 @@ inline constexpr size_t maxLayerRanges = 1024;
 inline constexpr int64_t maxBelow = 2;
 inline constexpr int64_t maxFactor = 1024;
 
+/// The most steps that are drafted ahead: far above what is ever right.
+inline constexpr int64_t maxDrafts = 64;
+
 /// The most rows of one task of a kernel.
 inline constexpr int64_t maxQueryRows = 1024;
 
@@ -561,6 +564,14 @@ struct CommitRule {
                            ///< Undecoded, and not committed
   int64_t leastPasses = 1; ///< a block takes so many steps at least; of the
                            ///< whole run: DatedCommits leave it as it is
+  /// So many steps after a step are drafted, by the latest predictions, and
+  /// verified with it: its forward pass has 1 + `drafts` copies of a sequence
+  /// at most, copy i as the sequence is after the first i steps if each commits
+  /// what was drafted of it. Steps are made, one after the other, as long as
+  /// that is what they commit. So the run is the same as without; of the whole
+  /// run: DatedCommits leave it as it is.
+  /// Source: FreeDave (arXiv:2510.00294), SSD (arXiv:2510.04147)
+  int64_t drafts = 0;
 
   /// Whether steps are planned how many tokens they take, so that blocks take
   /// the planned number of steps.
@@ -573,6 +584,7 @@ struct CommitRule {
   }
   bool hasRatio() const { return isAbove() || kind == Kind::Factor; }
   bool revokes() const { return revokeBelow.num > 0; }
+  bool verifies() const { return drafts > 0; }
   /// Whether `ratio` is a confidence, at most 1.
   bool isAbove() const {
     return kind == Kind::Above || kind == Kind::EvenAbove;
@@ -583,6 +595,11 @@ struct CommitRule {
   bool hasModelsConfidence() const {
     return kind == Kind::Quota || kind == Kind::Best ||
            kind == Kind::Timesteps || kind == Kind::Even;
+  }
+  /// Whether what a step predicts, and commits not, says what the steps after
+  /// it may: they take a number of tokens that is known, the surest ones.
+  bool canBeDrafted() const {
+    return hasModelsConfidence() && within < 0 && !revokes();
   }
   bool operator==(const CommitRule &) const = default;
 };

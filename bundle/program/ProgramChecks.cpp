@@ -721,6 +721,8 @@ void Checker::checkCommit() {
   }
   if (!problem)
     checkRule(dated.size(), manifest.commit);
+  if (!problem)
+    problem = checkDrafts(manifest);
 }
 
 void Checker::checkDrift() {

@@ -86,6 +86,10 @@ std::optional<ProgramProblem> checkProgram(const Manifest &manifest);
 std::optional<ProgramProblem> checkLayers(const Manifest &manifest,
                                           int64_t layers);
 
+/// What of a manifest keeps steps from being drafted ahead and verified
+/// (CommitRule::drafts), if it says that they are. Part of checkProgram().
+std::optional<ProgramProblem> checkDrafts(const Manifest &manifest);
+
 /// "has ...", if the selection breaks a rule by itself, whatever the sets that
 /// it names are.
 std::optional<std::string> checkForm(const Selection &selection);

@@ -559,6 +559,28 @@ TEST(Manifest, SaysWhatIsRevokedWhereSomethingIs) {
             std::string::npos);
 }
 
+TEST(Manifest, SaysWhatIsDraftedWhereSomethingIs) {
+  Manifest manifest = testManifest();
+  EXPECT_EQ(toJson(manifest).find("drafts"), std::string::npos)
+      << "older readers take bundles that do not verify";
+  manifest.commit.drafts = 3;
+  Result<Manifest> back = manifestFromJson(toJson(manifest));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->commit, manifest.commit);
+  EXPECT_FALSE(back->computesAll());
+  auto refusal = [&](const char *field, const nlohmann::json &value) {
+    auto json = nlohmann::ordered_json::parse(toJson(manifest));
+    json["commit"][field] = value;
+    Result<Manifest> read = manifestFromJson(json.dump());
+    return read ? "" : read.error().text();
+  };
+  EXPECT_EQ(refusal("drafts", maxDrafts), "");
+  for (int64_t bad : {int64_t(0), maxDrafts + 1})
+    EXPECT_NE(refusal("drafts", bad).find("commit.drafts"), std::string::npos);
+  EXPECT_NE(refusal("kind", "random_order").find("commit: goes by a drawn ord"),
+            std::string::npos);
+}
+
 TEST(Manifest, PicksTheEncodingOfARun) {
   Target target = testCudaManifest().targets[1];
   EXPECT_EQ(encodingFor(target, 65536), Encoding::Uint16);

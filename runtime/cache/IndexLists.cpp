@@ -110,9 +110,11 @@ int64_t IndexLists::bytesFor(const IndexListShape &shape) {
       layers += shape.keeps(layer, s);
     if (layers == 0)
       continue;
-    for (int64_t n : shape.lengths)
-      total = plus(total,
-                   times(layers, paddedBytes(shape.selections[s], n, shape)));
+    for (size_t i = 0; i < shape.lengths.size(); ++i)
+      if (shape.ownerOf(static_cast<int64_t>(i)) == static_cast<int64_t>(i))
+        total =
+            plus(total, times(layers, paddedBytes(shape.selections[s],
+                                                  shape.lengths[i], shape)));
   }
   return total;
 }
@@ -126,10 +128,13 @@ IndexLists IndexLists::at(const IndexListShape &shape, void *memory) {
   result.lists.reserve(shape.sources.size() * shape.lengths.size() *
                        shape.selections.size());
   for (size_t layer = 0; layer < shape.sources.size(); ++layer) {
-    for (int64_t n : shape.lengths) {
+    for (size_t i = 0; i < shape.lengths.size(); ++i) {
+      const int64_t n = shape.lengths[i];
+      const bool own =
+          shape.ownerOf(static_cast<int64_t>(i)) == static_cast<int64_t>(i);
       for (size_t s = 0; s < shape.selections.size(); ++s) {
         abi::IndexList list = shapeOf(shape.selections[s], n, 0, shape);
-        if (shape.keeps(layer, s)) {
+        if (own && shape.keeps(layer, s)) {
           list.indices = next;
           next += paddedBytes(shape.selections[s], n, shape);
         }

@@ -80,7 +80,13 @@ struct IndexListShape {
   /// Of lists of keys. Holds the longest sequence, see bundle::encodingFor.
   bundle::Encoding encoding = bundle::Encoding::Int32;
   int64_t kvHeads = 0; ///< of selections that are shared by key/value head
+  /// [sequences], or empty: whose lists a sequence reads. One that reads those
+  /// of another has none; one that is read reads its own.
+  std::vector<int64_t> owners = {};
 
+  int64_t ownerOf(int64_t sequence) const {
+    return owners.empty() ? sequence : owners[static_cast<size_t>(sequence)];
+  }
   bool keeps(size_t layer, size_t selection) const {
     return sources[layer][selection] == static_cast<int64_t>(layer);
   }
@@ -121,7 +127,7 @@ public:
     return lists[slot(layer, sequence, selection)];
   }
 
-  /// Whether the list has been written since allocate().
+  /// Whether the list that a layer reads has been written since allocate().
   bool filled(int64_t layer, int64_t sequence, int64_t selection) const {
     return written[slot(layer, sequence, selection)] != 0;
   }
@@ -135,7 +141,7 @@ private:
         shape.sources[static_cast<size_t>(layer)]
                      [static_cast<size_t>(selection)],
         0); // a layer without one has none of the first layer's either
-    return place(source, sequence, selection);
+    return place(source, shape.ownerOf(sequence), selection);
   }
   size_t place(int64_t layer, int64_t sequence, int64_t selection) const {
     return static_cast<size_t>((layer * sequences + sequence) * selections +

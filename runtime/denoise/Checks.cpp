@@ -145,6 +145,17 @@ Status checkSchedule(const bundle::Manifest &schedule,
         ", but the schedule commits by the model's quota, and "
         "sampling by timesteps has one block; it must be gen-length, " +
         str(options.genLength));
+  const std::optional<TimestepOptions> &timesteps = options.sampling.timesteps;
+  const bool byChance = timesteps
+                            ? byQuota && timesteps->rule == TransferRule::Origin
+                            : options.sampling.remasking == Remasking::Random;
+  if (schedule.commit.verifies() && byChance)
+    return Error(
+        "the schedule verifies drafts, but which positions a step commits is "
+        "drawn for each (" +
+        std::string(timesteps ? "alg origin" : "remasking random") +
+        "), so that no earlier step says it; choose another rule, or a "
+        "schedule without `verify`");
   if (!options.commitOrder.empty() &&
       schedule.commit.kind != bundle::CommitRule::Kind::RandomOrder)
     return Error("an order of commits is given, but the schedule's commits do "

@@ -70,6 +70,7 @@ Result<Generation> generate(StepEngine &engine,
     record.logitRows = outcome.logitRows;
     record.commits = outcome.commits;
     record.predictions = outcome.predictions;
+    record.verified = outcome.verified;
     record.tokens = seen;
     record.counters = outcome.counters;
     record.traces = outcome.traces;

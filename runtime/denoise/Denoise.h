@@ -28,6 +28,7 @@ struct StepRecord {
   int64_t logitRows = 0;    ///< rows through the LM head
   std::span<const Commit> commits;
   std::span<const Prediction> predictions;      ///< as in StepOutcome
+  std::span<const Verified> verified;           ///< likewise
   std::span<const std::vector<int32_t>> tokens; ///< whole sequences, after it
   StepCounters counters;
   std::span<const SequenceTrace> traces; ///< if GenerateOptions::trace
@@ -52,7 +53,8 @@ Status checkOptions(const GenerateOptions &options);
 
 /// Checks that a schedule's commits and the lengths go together: sampling by
 /// timesteps has one block unless no rule goes by the model's quota, an order
-/// is given to rules that go by one alone.
+/// is given to rules that go by one alone, and drafts are verified where the
+/// model says what is committed.
 Status checkSchedule(const bundle::Manifest &schedule,
                      const GenerateOptions &options);
 
@@ -63,8 +65,8 @@ Status checkPrompts(const ModelConfig &config,
                     std::span<const std::vector<int32_t>> prompts,
                     const GenerateOptions &options);
 
-/// Checks options, prompts and memory; then runs exactly options.steps steps
-/// over the ragged batch of prompts.
+/// Checks options, prompts and memory; then runs over the ragged batch of
+/// prompts: options.steps steps, unless the schedule's commits say otherwise.
 Result<Generation> generate(StepEngine &engine,
                             std::span<const std::vector<int32_t>> prompts,
                             const GenerateOptions &options,

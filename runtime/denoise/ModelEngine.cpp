@@ -47,27 +47,46 @@ private:
   /// A position whose row goes through the LM head: a masked one, or one whose
   /// token may become a mask again.
   struct Candidate {
-    int64_t sequence;
+    int64_t slot; ///< of the batch's sequences
     int64_t position;
     int64_t row;        ///< of the batch, that predicts it
     bool again = false; ///< there is a token
   };
 
+  void draftSteps();
+  bool refreshes(const SequenceRun &run) const;
+  bool draftStep(SequenceRun &run, std::span<const Draw> predicted) const;
   std::vector<SequenceState> states() const;
-  int64_t activeRow(int64_t sequence, int64_t position) const;
+  int64_t activeRow(int64_t slot, int64_t position) const;
   Status collectCandidates();
   Status forward();
   void dropEnded();
-  Status checkDraws() const;
   Draw draw(const Candidate &candidate, std::span<float> logits,
             std::span<const float> unconditional) const;
-  double orderOf(const Candidate &candidate, const Draw &draw) const;
-  void remember(StepOutcome *outcome);
-  void commit();
-  Status fillTraces(std::vector<SequenceTrace> &traces) const;
+  double orderOf(const SequenceRun &run, int64_t position,
+                 const Draw &draw) const;
+  /// Candidates that follow each other: [begin, end).
+  struct Range {
+    size_t begin = 0, end = 0;
+  };
+  Status makeSteps(StepOutcome *outcome);
+  Status checkDraws(int64_t sequence, Range range) const;
+  void remember(int64_t sequence, Range range, StepOutcome *outcome);
+  void commit(int64_t sequence, Range range);
+  Status fillTrace(int64_t slot, int64_t step, SequenceTrace &trace) const;
   Status checkMemory() const;
 
-  int64_t count() const { return static_cast<int64_t>(runs.size()); }
+  int64_t count() const { return std::ssize(runs); }
+  /// Conditional sequences of the batch.
+  int64_t slots() const { return count() * (1 + drafts); }
+  /// The sequence that a slot is of: as it is, or as it is drafted to become;
+  /// null of a slot without rows.
+  const SequenceRun *runOf(int64_t slot) const {
+    const int64_t s = slot / (1 + drafts), copy = slot % (1 + drafts);
+    if (copy == 0)
+      return runs[s].done() ? nullptr : &runs[s];
+    return copy <= std::ssize(ahead[s]) ? &ahead[s][copy - 1] : nullptr;
+  }
 
   Model &model;
   ScheduleExecutor &executor;
@@ -79,16 +98,23 @@ private:
   SampleOptions byProbability;
   bool guided = false; ///< classifier-free guidance
   std::vector<SequenceRun> runs;
+  int64_t drafts = 0; ///< steps that are drafted of each at most
+  /// [sequences]: as they are after the next step, after the two next ones and
+  /// so on, if each commits what is drafted.
+  std::vector<std::vector<SequenceRun>> ahead;
+  /// [sequences][length]: the latest predictions; token -1 where there is none.
+  /// Empty without drafts.
+  std::vector<std::vector<Draw>> predicted;
   std::vector<int64_t> idle; ///< steps without a candidate, one after the other
   int64_t patience = 0;      ///< idle steps after which no candidate will come
 
-  // The batch: conditional sequences, then, if guided, as many unconditional
-  // ones.
+  // The batch: slots of conditional sequences, each before its drafts, then, if
+  // guided, as many unconditional ones.
   std::vector<SequenceShape> shapes;
   const PackedBatch *batch = nullptr; ///< active rows, the executor's
   std::vector<int32_t> packed;        ///< [batch->rows()]: their tokens
 
-  std::vector<Candidate> candidates; ///< by sequence, then by position
+  std::vector<Candidate> candidates; ///< by slot, then by position
   std::vector<Draw> draws;           ///< [candidates]
   int64_t logitRows = 0;             ///< through the LM head
   std::vector<Commit> commits;
@@ -100,11 +126,20 @@ Status ModelEngine::checkMemory() const {
     rows += shape.length;
   int64_t samplerRows =
       model.config().vocabSize * int64_t(sizeof(float)) * threadCount();
+  const int64_t sequences =
+      std::ssize(shapes) / (guided ? 2 : 1) / (1 + drafts);
+  std::string what = "generating " + std::to_string(sequences) +
+                     " sequences of " + std::to_string(rows) +
+                     " positions in all";
+  if (drafts > 0)
+    what +=
+        ", " + std::to_string(1 + drafts) + " copies of each to verify drafts,";
   return model.checkMemory(
       model.activationBytes(rows) + executor.runBytes(shapes) + samplerRows,
-      "generating " + std::to_string(shapes.size() / (guided ? 2 : 1)) +
-          " sequences of " + std::to_string(rows) + " positions in all",
-      "use a shorter gen-length or prompt, or fewer prompts at a time");
+      what,
+      std::string("use a shorter gen-length or prompt, ") +
+          (drafts > 0 ? "fewer drafts" : "") + (drafts > 0 ? ", " : "") +
+          "or fewer prompts at a time");
 }
 
 Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
@@ -142,18 +177,25 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
   if (byProbability.timesteps)
     byProbability.timesteps->rule = TransferRule::MaskgitPlus;
   runs.clear();
+  drafts = schedule.commit.drafts;
+  ahead.clear();
+  ahead.resize(prompts.size());
+  predicted.clear();
   idle.assign(prompts.size(), 0);
   patience = longestIdle(executor.manifest(), options.steps);
   std::vector<int64_t> lengths;
   for (const std::vector<int32_t> &prompt : prompts)
     lengths.push_back(static_cast<int64_t>(prompt.size()));
-  shapes = sequenceShapes(lengths, options);
+  shapes = sequenceShapes(lengths, options, schedule);
   executor.endRun(); // its memory is free again
   if (Status status = checkMemory(); !status)
     return status;
   for (const std::vector<int32_t> &prompt : prompts)
     runs.emplace_back(prompt, options, model.config(), schedule.commit,
                       schedule.datedCommits);
+  if (drafts > 0)
+    for (const SequenceRun &run : runs)
+      predicted.emplace_back(run.tokens().size(), Draw{-1, 0});
   executor.setTracing(options.trace);
   executor.setMaps({});
   return executor.beginRun(shapes, options.steps,
@@ -161,20 +203,73 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
                                (options.genLength / options.blockLength));
 }
 
+/// Fills in `ahead`. What is drafted reads the lists that the sequence has, so
+/// that steps which make others are made alone.
+void ModelEngine::draftSteps() {
+  for (int64_t s = 0; s < count(); ++s) {
+    ahead[s].clear();
+    if (drafts == 0 || runs[s].done() || refreshes(runs[s]))
+      continue;
+    ahead[s].reserve(drafts);
+    while (std::ssize(ahead[s]) < drafts) {
+      SequenceRun next = ahead[s].empty() ? runs[s] : ahead[s].back();
+      if (!draftStep(next, predicted[s]) || next.done() || refreshes(next))
+        break;
+      ahead[s].push_back(std::move(next));
+    }
+  }
+}
+
+/// Whether the next step of a sequence is one of some selection's.
+bool ModelEngine::refreshes(const SequenceRun &run) const {
+  const std::vector<bundle::Selection> &selections =
+      executor.manifest().selections;
+  return std::any_of(selections.begin(), selections.end(),
+                     [&](const bundle::Selection &each) {
+                       return bundle::includes(each.cadence, run.place());
+                     });
+}
+
+/// Makes the next step of a sequence as if it predicted what was predicted
+/// last. False if nothing was of some position that it may commit: of a block
+/// that no step has decoded yet.
+bool ModelEngine::draftStep(SequenceRun &run,
+                            std::span<const Draw> predictions) const {
+  std::vector<int32_t> positions;
+  std::vector<double> confidence;
+  if (!run.stepRule().byQuota() || run.quota() > 0)
+    for (int32_t position : run.order()) {
+      if (!run.isCandidate(position))
+        continue;
+      const Draw &draw = predictions[position];
+      if (draw.token < 0)
+        return false;
+      positions.push_back(position);
+      confidence.push_back(orderOf(run, position, draw));
+    }
+  const int64_t quota = std::min<int64_t>(run.quota(), positions.size());
+  for (int64_t each : chooseCommits(run.stepRule(), confidence, quota))
+    run.commit(positions[each], predictions[positions[each]].token);
+  run.advance();
+  return true;
+}
+
 /// What the schedule is told of the sequences, guidance's included.
 std::vector<SequenceState> ModelEngine::states() const {
   std::vector<SequenceState> result;
-  for (size_t s = 0; s < shapes.size(); ++s) {
-    const SequenceRun &run = runs[s % runs.size()];
-    result.push_back({.place = run.place(),
-                      .blockBegin = run.blockBegin(),
-                      .blockEnd = run.blockEnd(),
-                      .masked = run.masked(),
-                      .committedAt = run.committedAt(),
-                      .textEnd = run.textEnd(),
-                      .next = run.next(),
-                      .confidence = run.confidence(),
-                      .done = run.done()});
+  for (int64_t i = 0; i < std::ssize(shapes); ++i) {
+    const SequenceRun *run = runOf(i % slots());
+    if (run)
+      result.push_back({.place = run->place(),
+                        .blockBegin = run->blockBegin(),
+                        .blockEnd = run->blockEnd(),
+                        .masked = run->masked(),
+                        .committedAt = run->committedAt(),
+                        .textEnd = run->textEnd(),
+                        .next = run->next(),
+                        .confidence = run->confidence()});
+    else
+      result.emplace_back().done = true;
   }
   return result;
 }
@@ -183,6 +278,7 @@ Status ModelEngine::step(const StepPlace &place, StepOutcome *outcome) {
   if (options.maps.cells > 0)
     executor.setMaps((place.step - 1) % options.mapEvery == 0 ? options.maps
                                                               : MapOptions());
+  draftSteps();
   Result<const PackedBatch *> active = executor.beginStep(states());
   if (!active)
     return active.takeError();
@@ -192,10 +288,6 @@ Status ModelEngine::step(const StepPlace &place, StepOutcome *outcome) {
   if (Status status = forward(); !status)
     return status;
   dropEnded();
-  if (Status status = checkDraws(); !status)
-    return status;
-  remember(outcome);
-  commit();
   if (outcome) {
     for (const SequenceRun &run : runs)
       if (!run.done())
@@ -203,65 +295,99 @@ Status ModelEngine::step(const StepPlace &place, StepOutcome *outcome) {
                                   run.place().block);
     outcome->rowsComputed = batch->rows();
     outcome->logitRows = logitRows;
-    outcome->commits = commits;
     outcome->counters = executor.counters();
     std::span<const AttentionMap> maps = executor.maps();
     outcome->maps.assign(maps.begin(), maps.end());
-    if (options.trace)
-      if (Status status = fillTraces(outcome->traces); !status)
-        return status;
   }
-  for (SequenceRun &run : runs)
-    if (!run.done())
-      run.advance();
+  if (Status status = makeSteps(outcome); !status)
+    return status;
+  if (outcome)
+    outcome->commits = commits;
   return Status::success();
 }
 
-Status ModelEngine::fillTraces(std::vector<SequenceTrace> &traces) const {
+/// Makes of each sequence the step that the pass has computed, and those behind
+/// it as long as the sequence has become what was drafted.
+Status ModelEngine::makeSteps(StepOutcome *outcome) {
+  commits.clear();
+  Range range;
   for (int64_t s = 0; s < count(); ++s) {
-    const SequenceRun &run = runs[s];
+    SequenceRun &run = runs[s];
     if (run.done())
       continue;
-    SequenceTrace &trace = traces.emplace_back();
-    trace.sequence = s;
-    trace.step = run.place().step;
-    trace.length = static_cast<int64_t>(run.tokens().size());
-    std::span<const int32_t> visible = executor.visible(s);
-    trace.visible.assign(visible.begin(), visible.end());
-    for (const LayerTrace &layer : executor.trace()) {
-      if (layer.sequence != s)
+    int64_t copy = 0;
+    for (bool holds = true; holds; ++copy) {
+      const int64_t slot = s * (1 + drafts) + copy;
+      const auto isBefore = [](const Candidate &each, int64_t of) {
+        return each.slot < of;
+      };
+      range.begin = std::lower_bound(candidates.begin(), candidates.end(), slot,
+                                     isBefore) -
+                    candidates.begin();
+      range.end = std::lower_bound(candidates.begin() + range.begin,
+                                   candidates.end(), slot + 1, isBefore) -
+                  candidates.begin();
+      if (Status status = checkDraws(s, range); !status)
+        return status;
+      remember(s, range, outcome);
+      const int64_t step = run.place().step;
+      commit(s, range);
+      if (outcome && options.trace)
+        if (Status status =
+                fillTrace(slot, step, outcome->traces.emplace_back());
+            !status)
+          return status;
+      run.advance();
+      holds = !run.done() && copy < std::ssize(ahead[s]) &&
+              run.tokens() == ahead[s][copy].tokens();
+    }
+    if (outcome && drafts > 0)
+      outcome->verified.push_back({s, 1 + std::ssize(ahead[s]), copy});
+  }
+  return Status::success();
+}
+
+/// What the batch's slot computed, of a step that was made.
+Status ModelEngine::fillTrace(int64_t slot, int64_t step,
+                              SequenceTrace &trace) const {
+  trace.sequence = slot / (1 + drafts);
+  trace.step = step;
+  trace.length = std::ssize(runs[trace.sequence].tokens());
+  std::span<const int32_t> visible = executor.visible(slot);
+  trace.visible.assign(visible.begin(), visible.end());
+  for (const LayerTrace &layer : executor.trace()) {
+    if (layer.sequence != slot)
+      continue;
+    trace.layers.push_back(layer);
+    if (layer.refreshed.empty())
+      continue;
+    Result<std::vector<SelectionView>> views =
+        executor.selections(layer.layer, slot);
+    if (!views)
+      return views.takeError();
+    for (const SelectionView &view : *views) {
+      if (std::find(layer.refreshed.begin(), layer.refreshed.end(),
+                    view.selection) == layer.refreshed.end())
         continue;
-      trace.layers.push_back(layer);
-      if (layer.refreshed.empty())
-        continue;
-      Result<std::vector<SelectionView>> views =
-          executor.selections(layer.layer, s);
-      if (!views)
-        return views.takeError();
-      for (const SelectionView &view : *views) {
-        if (std::find(layer.refreshed.begin(), layer.refreshed.end(),
-                      view.selection) == layer.refreshed.end())
-          continue;
-        const int32_t *list = view.indices;
-        for (int64_t head = 0; head < view.lists; ++head) {
-          SequenceTrace::Refreshed &refreshed = trace.refreshed.emplace_back();
-          refreshed.layer = layer.layer;
-          refreshed.head = head;
-          refreshed.selection = view.selection;
-          for (int64_t group = 0; group < view.groups; ++group) {
-            refreshed.lists.emplace_back(list, list + view.keep);
-            list += view.keep;
-          }
+      const int32_t *list = view.indices;
+      for (int64_t head = 0; head < view.lists; ++head) {
+        SequenceTrace::Refreshed &refreshed = trace.refreshed.emplace_back();
+        refreshed.layer = layer.layer;
+        refreshed.head = head;
+        refreshed.selection = view.selection;
+        for (int64_t group = 0; group < view.groups; ++group) {
+          refreshed.lists.emplace_back(list, list + view.keep);
+          list += view.keep;
         }
       }
     }
-    for (const Candidate &candidate : candidates)
-      if (candidate.sequence == s)
-        trace.logits.push_back(batch->positions[candidate.row]);
-    // Positions 0 and 1 may share a predicting row.
-    trace.logits.erase(std::unique(trace.logits.begin(), trace.logits.end()),
-                       trace.logits.end());
   }
+  for (const Candidate &candidate : candidates)
+    if (candidate.slot == slot)
+      trace.logits.push_back(batch->positions[candidate.row]);
+  // Positions 0 and 1 may share a predicting row.
+  trace.logits.erase(std::unique(trace.logits.begin(), trace.logits.end()),
+                     trace.logits.end());
   return Status::success();
 }
 
@@ -271,12 +397,10 @@ void ModelEngine::dropEnded() {
   size_t left = 0;
   for (size_t c = 0; c < candidates.size(); ++c) {
     const Candidate &each = candidates[c];
-    auto comesOut = [&](int64_t sequence) {
-      return executor.predicts(sequence,
-                               each.row - batch->offsets[each.sequence]);
+    auto comesOut = [&](int64_t slot) {
+      return executor.predicts(slot, each.row - batch->offsets[each.slot]);
     };
-    if (!comesOut(each.sequence) ||
-        (guided && !comesOut(each.sequence + count())))
+    if (!comesOut(each.slot) || (guided && !comesOut(each.slot + slots())))
       continue;
     candidates[left] = candidates[c];
     draws[left++] = draws[c];
@@ -286,12 +410,12 @@ void ModelEngine::dropEnded() {
 }
 
 /// Draws of rows whose logits were not finite have no token.
-Status ModelEngine::checkDraws() const {
-  for (size_t c = 0; c < candidates.size(); ++c)
+Status ModelEngine::checkDraws(int64_t sequence, Range range) const {
+  for (size_t c = range.begin; c < range.end; ++c)
     if (draws[c].token < 0)
       return Error(
-          "the logits of sequence " + std::to_string(candidates[c].sequence) +
-          ", position " + std::to_string(candidates[c].position) +
+          "the logits of sequence " + std::to_string(sequence) + ", position " +
+          std::to_string(candidates[c].position) +
           " are not all finite numbers; the model's weights are damaged, its "
           "activations exceed the range of " +
           std::string(name(model.dtype())) +
@@ -299,24 +423,25 @@ Status ModelEngine::checkDraws() const {
   return Status::success();
 }
 
-/// The active row at a position of a sequence, if it comes out of the last
-/// layer, or -1.
-int64_t ModelEngine::activeRow(int64_t sequence, int64_t position) const {
-  auto first = batch->positions.begin() + batch->offsets[sequence];
-  auto last = batch->positions.begin() + batch->offsets[sequence + 1];
+/// The active row at a position of a slot, if it comes out of the last layer,
+/// or -1.
+int64_t ModelEngine::activeRow(int64_t slot, int64_t position) const {
+  auto first = batch->positions.begin() + batch->offsets[slot];
+  auto last = batch->positions.begin() + batch->offsets[slot + 1];
   auto found = std::lower_bound(first, last, position);
   return found != last && *found == position &&
-                 executor.predicts(sequence, found - first)
+                 executor.predicts(slot, found - first)
              ? found - batch->positions.begin()
              : -1;
 }
 
 Status ModelEngine::collectCandidates() {
   candidates.clear();
-  for (int64_t s = 0; s < count(); ++s) {
-    const SequenceRun &run = runs[s];
-    if (run.done() || (run.stepRule().byQuota() && run.quota() == 0))
+  for (int64_t slot = 0; slot < slots(); ++slot) {
+    const SequenceRun *of = runOf(slot);
+    if (!of || (of->stepRule().byQuota() && of->quota() == 0))
       continue;
+    const SequenceRun &run = *of;
     const bool ordered = run.stepRule().kind == CommitKind::RandomOrder;
     const size_t first = candidates.size();
     const size_t most = ordered ? first + size_t(run.quota()) : SIZE_MAX;
@@ -327,17 +452,17 @@ Status ModelEngine::collectCandidates() {
         break;
       const bool again = run.isRevocable(i);
       if (i >= std::min(run.blockEnd(), run.textEnd()) ||
-          !(run.masked()[i] || again) || !executor.inCommitSet(s, i))
+          !(run.masked()[i] || again) || !executor.inCommitSet(slot, i))
         continue;
-      int64_t row = activeRow(s, model.config().predictingRow(i));
-      if (row < 0 && executor.predictsAlone(s))
-        row = activeRow(s, i);
+      int64_t row = activeRow(slot, model.config().predictingRow(i));
+      if (row < 0 && executor.predictsAlone(slot))
+        row = activeRow(slot, i);
       if (row < 0)
         continue;
       open |= !again;
       masked += run.isCandidate(i);
       if (again || run.isCandidate(i))
-        candidates.push_back({s, i, row, again});
+        candidates.push_back({slot, i, row, again});
     }
     // With one candidate fewer than one token is revoked.
     if (masked < 2)
@@ -350,6 +475,9 @@ Status ModelEngine::collectCandidates() {
                 [](const Candidate &a, const Candidate &b) {
                   return a.position < b.position;
                 });
+    const int64_t s = slot / (1 + drafts);
+    if (slot % (1 + drafts) != 0)
+      continue; // a draft may come to nothing
     // A later step may name other positions; but not for ever.
     idle[s] = open ? 0 : idle[s] + 1;
     if (idle[s] > patience)
@@ -370,14 +498,14 @@ Status ModelEngine::collectCandidates() {
 
 Status ModelEngine::forward() {
   packed.clear();
-  for (int64_t s = 0; s < batch->sequences(); ++s) {
-    const SequenceRun &run = runs[s % count()];
-    for (int64_t row = batch->offsets[s]; row < batch->offsets[s + 1]; ++row) {
+  for (int64_t i = 0; i < batch->sequences(); ++i) {
+    const SequenceRun *run = runOf(i % slots());
+    for (int64_t row = batch->offsets[i]; row < batch->offsets[i + 1]; ++row) {
       int64_t position = batch->positions[row];
       // Guidance's sequences have no prompt to see.
-      packed.push_back(s >= count() && position < run.promptLength()
+      packed.push_back(i >= slots() && position < run->promptLength()
                            ? model.config().maskToken
-                           : run.tokens()[position]);
+                           : run->tokens()[position]);
     }
   }
   LogitRequest request;
@@ -386,7 +514,7 @@ Status ModelEngine::forward() {
   for (const Candidate &candidate : candidates) {
     request.rows.push_back(candidate.row);
     if (guided) // its row stands as far behind as all conditional rows
-      request.rows.push_back(candidate.row + batch->offsets[count()]);
+      request.rows.push_back(candidate.row + batch->offsets[slots()]);
   }
   // Where the most probable token and its probability are all that counts.
   const SampleOptions &sampling = options.sampling;
@@ -423,7 +551,7 @@ Status ModelEngine::forward() {
 /// What a row's logits, which are changed, say of the position.
 Draw ModelEngine::draw(const Candidate &candidate, std::span<float> logits,
                        std::span<const float> unconditional) const {
-  const SequenceRun &run = runs[candidate.sequence];
+  const SequenceRun &run = *runOf(candidate.slot);
   const int64_t step = run.place().step, position = candidate.position;
   if (candidate.again) {
     const int32_t token = run.tokens()[position];
@@ -440,82 +568,85 @@ Draw ModelEngine::draw(const Candidate &candidate, std::span<float> logits,
 
 /// What candidates of a sequence are ordered by. Only the model's own rule adds
 /// noise: a threshold is one of the confidence itself.
-double ModelEngine::orderOf(const Candidate &candidate,
+double ModelEngine::orderOf(const SequenceRun &run, int64_t position,
                             const Draw &draw) const {
-  if (!options.sampling.timesteps ||
-      runs[candidate.sequence].stepRule().kind != CommitKind::Quota)
+  if (!options.sampling.timesteps || run.stepRule().kind != CommitKind::Quota)
     return draw.confidence;
-  return transferKey(options.sampling, draw.confidence,
-                     runs[candidate.sequence].place().step, candidate.position);
+  return transferKey(options.sampling, draw.confidence, run.place().step,
+                     position);
 }
 
-/// Keeps how confident the step's predictions are. A row that has ended makes
-/// none: what was last predicted of its position stays.
-void ModelEngine::remember(StepOutcome *outcome) {
+/// Keeps what the step at hand predicts of a sequence. A row that has ended
+/// predicts nothing: what was last predicted of its position stays.
+void ModelEngine::remember(int64_t sequence, Range range,
+                           StepOutcome *outcome) {
   const bool tells = outcome && bundle::readsConfidences(executor.manifest());
-  for (size_t c = 0; c < candidates.size(); ++c) {
+  for (size_t c = range.begin; c < range.end; ++c) {
     const Candidate &each = candidates[c];
     if (each.again)
       continue;
-    runs[each.sequence].predict(each.position, draws[c].confidence);
+    runs[sequence].predict(each.position, draws[c].confidence);
+    if (drafts > 0)
+      predicted[sequence][each.position] = draws[c];
     if (tells)
       outcome->predictions.push_back(
-          {each.sequence, each.position, draws[c].confidence});
+          {sequence, each.position, draws[c].confidence});
   }
 }
 
-void ModelEngine::commit() {
-  commits.clear();
+/// Commits of a sequence what its rule takes of the candidates.
+void ModelEngine::commit(int64_t s, Range range) {
   std::vector<size_t> masked, tokens;
   std::vector<double> confidence, probability;
-  for (size_t first = 0, end; first < candidates.size(); first = end) {
-    const int64_t s = candidates[first].sequence;
-    const auto before = std::ssize(commits);
-    masked.clear();
-    tokens.clear();
-    confidence.clear();
-    probability.clear();
-    for (end = first; end < candidates.size() && candidates[end].sequence == s;
-         ++end) {
-      const bool again = candidates[end].again;
-      (again ? tokens : masked).push_back(end);
-      if (again)
-        probability.push_back(draws[end].confidence);
-      else
-        confidence.push_back(orderOf(candidates[end], draws[end]));
-    }
-    const bundle::CommitRule &rule = runs[s].stepRule();
-    const int64_t quota = std::min<int64_t>(runs[s].quota(), confidence.size());
-    const std::vector<int64_t> chosen = chooseCommits(rule, confidence, quota);
-    for (int64_t each : chosen) {
-      const Draw &draw = draws[masked[each]];
-      const int64_t position = candidates[masked[each]].position;
-      runs[s].commit(position, draw.token);
-      commits.push_back({s, position, draw.token, draw.confidence});
-    }
-    for (int64_t each : chooseRevoked(rule, probability, std::ssize(chosen))) {
-      const int64_t position = candidates[tokens[each]].position;
-      runs[s].revoke(position);
-      commits.push_back({s, position, model.config().maskToken,
-                         probability[each], /*revoked=*/true});
-    }
-    std::sort(commits.begin() + before, commits.end(),
-              [](const Commit &a, const Commit &b) {
-                return a.position < b.position;
-              });
+  SequenceRun &run = runs[s];
+  const auto before = std::ssize(commits);
+  for (size_t c = range.begin; c < range.end; ++c) {
+    const bool again = candidates[c].again;
+    (again ? tokens : masked).push_back(c);
+    if (again)
+      probability.push_back(draws[c].confidence);
+    else
+      confidence.push_back(orderOf(run, candidates[c].position, draws[c]));
   }
+  const bundle::CommitRule &rule = run.stepRule();
+  const int64_t quota = std::min<int64_t>(run.quota(), confidence.size());
+  const std::vector<int64_t> chosen = chooseCommits(rule, confidence, quota);
+  auto add = [&](int64_t position, int32_t token, double confidence,
+                 bool revoked) {
+    commits.push_back(
+        {s, position, token, confidence, revoked, run.place().step});
+  };
+  for (int64_t each : chosen) {
+    const Draw &draw = draws[masked[each]];
+    const int64_t position = candidates[masked[each]].position;
+    run.commit(position, draw.token);
+    add(position, draw.token, draw.confidence, /*revoked=*/false);
+  }
+  for (int64_t each : chooseRevoked(rule, probability, std::ssize(chosen))) {
+    const int64_t position = candidates[tokens[each]].position;
+    run.revoke(position);
+    add(position, model.config().maskToken, probability[each],
+        /*revoked=*/true);
+  }
+  std::sort(
+      commits.begin() + before, commits.end(),
+      [](const Commit &a, const Commit &b) { return a.position < b.position; });
 }
 
 } // namespace
 
 std::vector<SequenceShape>
 sequenceShapes(const std::vector<int64_t> &promptLengths,
-               const GenerateOptions &options) {
+               const GenerateOptions &options,
+               const bundle::Manifest &schedule) {
   std::vector<SequenceShape> shapes;
   for (int half = 0; half < (options.sampling.cfgScale > 0 ? 2 : 1); ++half)
-    for (size_t s = 0; s < promptLengths.size(); ++s)
-      shapes.push_back({promptLengths[s] + options.genLength, promptLengths[s],
-                        half ? static_cast<int64_t>(s) : -1});
+    for (int64_t before = std::ssize(shapes); int64_t prompt : promptLengths)
+      for (int64_t own = std::ssize(shapes), copy = 0;
+           copy <= schedule.commit.drafts; ++copy)
+        shapes.push_back({prompt + options.genLength, prompt,
+                          half ? std::ssize(shapes) - before : -1,
+                          copy ? own : -1});
   return shapes;
 }
 

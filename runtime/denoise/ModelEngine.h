@@ -17,11 +17,13 @@
 
 namespace heddle::rt {
 
-/// The sequences that are run for these prompts: with guidance the
-/// unconditional ones behind the others.
+/// The sequences that are run for these prompts: of each as many copies as the
+/// schedule needs to verify drafts, one behind the other; with guidance the
+/// unconditional ones behind all others.
 std::vector<SequenceShape>
 sequenceShapes(const std::vector<int64_t> &promptLengths,
-               const GenerateOptions &options);
+               const GenerateOptions &options,
+               const bundle::Manifest &schedule);
 
 /// Joins a model and a schedule's executor, of the host or of one device, with
 /// the sampler, which runs on the host. Both must outlive the result; one

@@ -54,6 +54,15 @@ struct Commit {
   int32_t token = 0;    ///< revoked: the mask token
   double confidence = 0;
   bool revoked = false; ///< `confidence` is the probability of what was there
+  int64_t step = 0;     ///< of the sequence; 0: that of the engine
+};
+
+/// What a forward pass made of one sequence under a schedule that verifies
+/// drafts (bundle::CommitRule::drafts).
+struct Verified {
+  int64_t sequence = 0;
+  int64_t copies = 0; ///< of the sequence in the pass
+  int64_t steps = 0;  ///< that it made, at least one
 };
 
 /// How confident a step predicted a position that was masked, whether it became
@@ -103,15 +112,19 @@ struct StepOutcome {
   /// Of all positions that the step could commit, where the schedule goes by
   /// their confidences (bundle::readsConfidences).
   std::vector<Prediction> predictions;
+  /// Of each sequence that was not done, where the schedule verifies drafts.
+  std::vector<Verified> verified;
   StepCounters counters;
-  std::vector<SequenceTrace> traces; ///< if GenerateOptions::trace
-  std::vector<AttentionMap> maps;    ///< if GenerateOptions::maps asks for them
+  /// If GenerateOptions::trace, of all steps that were made.
+  std::vector<SequenceTrace> traces;
+  std::vector<AttentionMap> maps; ///< if GenerateOptions::maps asks for them
 };
 
 /// Runs the steps of one run after the other over a ragged batch of prompts.
 /// A sequence's tokens do not depend on the others, bit for bit. With CFG the
 /// batch holds every prompt a second time, masked, behind all conditional
-/// sequences.
+/// sequences. A schedule that verifies drafts makes several steps of a sequence
+/// in one of the engine's.
 ///
 /// A step commits, in each sequence, its quota of the masked positions up to
 /// the end of the current block (all in the current block, unless the model

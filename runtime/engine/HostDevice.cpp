@@ -93,8 +93,9 @@ HostDevice::checkRun(StepEngine &engine,
                      const std::vector<int64_t> &promptLengths,
                      const GenerateOptions &options) {
   MemoryUse use;
-  use.run = static_cast<Engine &>(engine).schedule().runBytes(
-      sequenceShapes(promptLengths, options));
+  const ScheduleExecutor &executor = static_cast<Engine &>(engine).schedule();
+  use.run = executor.runBytes(
+      sequenceShapes(promptLengths, options, executor.manifest()));
   return use;
 }
 

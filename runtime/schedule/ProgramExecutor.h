@@ -157,7 +157,8 @@ private:
   std::vector<Kept> keptStores() const;
   Status checkShapes(const std::vector<SequenceShape> &shapes) const;
   std::vector<int64_t> placesOf(const std::vector<SequenceShape> &shapes) const;
-  IndexListShape listShape(const std::vector<int64_t> &places) const;
+  IndexListShape listShape(const std::vector<SequenceShape> &shapes,
+                           const std::vector<int64_t> &places) const;
   Status beginSequence(int64_t sequence, const SequenceState &state);
   Status moveRows(int64_t sequence);
   int64_t widestRow() const;

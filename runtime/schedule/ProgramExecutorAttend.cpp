@@ -284,11 +284,15 @@ Result<int64_t> ProgramExecutor::pairsOf(int64_t layer, int64_t s,
   const bool listed = pairsDependOnLists(terms);
   if (!listed && !listsOf[kernel].empty())
     return queryHeads * args.rows * args.lists[0].keep;
-  // Without lists the pairs are those of any layer.
-  std::vector<int64_t> &known = knownPairs
-      [((listed ? layer : 0) * static_cast<int64_t>(sequences.size()) + s) *
-           static_cast<int64_t>(schedule.kernels.size()) +
-       static_cast<int64_t>(kernel)];
+  // Without lists the pairs are those of any layer. Who reads another's lists
+  // has its pairs.
+  const int64_t reads = sequences[s]->rows.shape().readsAs;
+  std::vector<int64_t> &known =
+      knownPairs[((listed ? layer : 0) *
+                      static_cast<int64_t>(sequences.size()) +
+                  (reads < 0 ? s : reads)) *
+                     static_cast<int64_t>(schedule.kernels.size()) +
+                 static_cast<int64_t>(kernel)];
   // Lists lie on the device and a window with gaps has many runs of keys, so
   // what a row has is counted once: steps that compute a few rows, others each
   // time, find them here.

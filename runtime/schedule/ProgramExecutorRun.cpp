@@ -160,19 +160,26 @@ ProgramExecutor::placesOf(const std::vector<SequenceShape> &shapes) const {
 }
 
 IndexListShape
-ProgramExecutor::listShape(const std::vector<int64_t> &places) const {
-  return {schedule.selections,
-          program.listSources(),
-          places,
-          queryHeads,
-          runner->encoding(*std::max_element(places.begin(), places.end())),
-          kvHeads};
+ProgramExecutor::listShape(const std::vector<SequenceShape> &shapes,
+                           const std::vector<int64_t> &places) const {
+  IndexListShape shape = {
+      schedule.selections,
+      program.listSources(),
+      places,
+      queryHeads,
+      runner->encoding(*std::max_element(places.begin(), places.end())),
+      kvHeads};
+  for (const SequenceShape &each : shapes)
+    shape.owners.push_back(each.readsAs < 0 ? std::ssize(shape.owners)
+                                            : each.readsAs);
+  return shape;
 }
 
 int64_t
 ProgramExecutor::listBytes(const std::vector<SequenceShape> &shapes) const {
-  return checkShapes(shapes) ? IndexLists::bytesFor(listShape(placesOf(shapes)))
-                             : 0;
+  return checkShapes(shapes)
+             ? IndexLists::bytesFor(listShape(shapes, placesOf(shapes)))
+             : 0;
 }
 
 int64_t
@@ -184,7 +191,7 @@ ProgramExecutor::runBytes(const std::vector<SequenceShape> &shapes) const {
   for (int64_t n : places)
     rows += n;
   int64_t size = byteSize(dtype);
-  __int128 bytes = IndexLists::bytesFor(listShape(places));
+  __int128 bytes = IndexLists::bytesFor(listShape(shapes, places));
   for (const Kept &each : keptStores())
     bytes +=
         RowStore::bytesFor(std::count(each.kept.begin(), each.kept.end(), true),
@@ -292,7 +299,7 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
     to = std::move(*allocated);
     return Status::success();
   };
-  const IndexListShape shape = listShape(places);
+  const IndexListShape shape = listShape(shapes, places);
   const int64_t listBytes = IndexLists::bytesFor(shape);
   if (Status status = allocate(listMemory, listBytes, "index lists"); !status)
     return status;
@@ -478,22 +485,32 @@ Status ProgramExecutor::moveRows(int64_t s) {
   return Status::success();
 }
 
-/// Selections are scored from the queries and keys of all visible rows.
+/// Selections are scored from the queries and keys of all visible rows, into
+/// lists that are the sequence's own.
 Status ProgramExecutor::checkRefreshes(int64_t s) const {
   const Sequence &sequence = *sequences[s];
-  if (sequence.rows.whole() || sequence.rows.rows() == 0)
+  const int64_t reads = sequence.rows.shape().readsAs;
+  if ((sequence.rows.whole() && reads < 0) || sequence.rows.rows() == 0)
     return Status::success();
   for (int64_t layer = 0; layer < layers; ++layer)
     for (const bundle::Phase::Refresh &refresh :
-         phaseOf(layer, sequence).refreshes)
-      if (program.refreshes(refresh.selection, sequence.rows.place()))
-        return Error("selection '" +
-                     schedule.selections[refresh.selection].name +
-                     "' is refreshed, which takes all " +
-                     std::to_string(sequence.rows.n()) +
-                     " visible rows, but the pass computes " +
-                     std::to_string(sequence.rows.rows()) +
-                     " of them, or not exactly; recompute all on its cadence");
+         phaseOf(layer, sequence).refreshes) {
+      if (!program.refreshes(refresh.selection, sequence.rows.place()))
+        continue;
+      const std::string what = "selection '" +
+                               schedule.selections[refresh.selection].name +
+                               "' is refreshed";
+      if (reads >= 0)
+        return Error(what +
+                     " at a step that was drafted, which reads the "
+                     "lists of sequence " +
+                     std::to_string(reads));
+      return Error(what + ", which takes all " +
+                   std::to_string(sequence.rows.n()) +
+                   " visible rows, but the pass computes " +
+                   std::to_string(sequence.rows.rows()) +
+                   " of them, or not exactly; recompute all on its cadence");
+    }
   return Status::success();
 }
 

@@ -22,6 +22,9 @@ struct SequenceShape {
   /// A sequence before this one, by whose drift this one goes: the other half
   /// of a guided one. Both then compute the same rows. -1: by its own.
   int64_t driftsAs = -1;
+  /// A sequence before this one, whose lists this one reads and never
+  /// refreshes: the one that it is a draft of. -1: it has its own.
+  int64_t readsAs = -1;
 };
 
 /// What is known of a sequence before the forward pass of a step. The memory is

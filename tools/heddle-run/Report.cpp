@@ -198,6 +198,9 @@ std::string jsonReport(const RunResult &result) {
       {"refreshes", totals.attention.refreshes},
       {"cache_bytes_written", totals.attention.cacheBytesWritten},
       {"cache_bytes_read", totals.attention.cacheBytesRead}};
+  if (totals.verified.copies > 0)
+    json["counters"]["verified"] = {{"copies", totals.verified.copies},
+                                    {"steps", totals.verified.steps}};
   json["cost"] = costJson(result);
   if (const auto &comparison = result.comparison) {
     Json entry{{"bundle", comparison->bundle},
@@ -241,6 +244,16 @@ std::string summary(const RunResult &result) {
             rt::formatBytes(result.memory.run) +
             " at its peak (index layouts " +
             rt::formatBytes(result.memory.indexLayouts) + ")\n";
+  if (const rt::Verified &all = totals.verified; all.copies > 0)
+    text +=
+        "verified: " + counted(all.steps, "step") + " of " +
+        counted(static_cast<int64_t>(result.promptLengths.size()), "sequence") +
+        " made in " + std::to_string(totals.steps) +
+        (totals.steps == 1 ? " forward pass" : " forward passes") + ", of " +
+        number(static_cast<double>(all.copies) /
+                   static_cast<double>(totals.steps),
+               1) +
+        " copies on average\n";
   if (result.generation.complete && result.dense.work.pairs > 0)
     text += costReport(result);
   if (saysNothing(result))

@@ -29,6 +29,8 @@ void StepLog::step(const rt::StepRecord &record) {
                        {"confidence", commit.confidence}});
     if (commit.revoked)
       commits.back()["revoked"] = true;
+    if (!record.verified.empty())
+      commits.back()["step"] = commit.step;
   }
   Json similarity = Json::array();
   for (const std::optional<double> &each : record.counters.similarity)
@@ -59,6 +61,13 @@ void StepLog::step(const rt::StepRecord &record) {
       predictions.push_back({{"sequence", each.sequence},
                              {"position", each.position},
                              {"confidence", each.confidence}});
+  }
+  if (!record.verified.empty()) {
+    Json &verified = line["verified"] = Json::array();
+    for (const rt::Verified &each : record.verified)
+      verified.push_back({{"sequence", each.sequence},
+                          {"copies", each.copies},
+                          {"steps", each.steps}});
   }
   file.write(line.dump());
 }

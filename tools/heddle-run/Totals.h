@@ -47,6 +47,7 @@ struct Totals {
   int64_t steps = 0;
   int64_t tokens = 0; ///< committed, and not a mask again since
   int64_t rows = 0;
+  rt::Verified verified; ///< of all sequences and passes; 0 without drafts
   rt::StepCounters attention;
   double seconds = 0;
 
@@ -55,6 +56,10 @@ struct Totals {
     for (const rt::Commit &commit : record.commits)
       tokens += commit.revoked ? -1 : 1;
     rows += record.rowsComputed;
+    for (const rt::Verified &each : record.verified) {
+      verified.copies += each.copies;
+      verified.steps += each.steps;
+    }
     attention += record.counters;
     seconds += record.seconds;
   }

@@ -123,23 +123,24 @@ void TraceLog::step(const rt::StepRecord &record) {
     }
     Json committed = Json::array();
     for (const rt::Commit &commit : record.commits)
-      if (commit.sequence == trace.sequence)
+      if (commit.sequence == trace.sequence && commit.step == trace.step)
         committed.push_back({commit.position, commit.token, commit.confidence});
-    file.write(Json{
-        {"sequence", trace.sequence},
-        {"step", trace.step},
-        {"n", n},
-        {"layers", std::move(layers)},
-        {"visible", rowsJson(trace.visible, n)},
-        {"refreshed", std::move(refreshed)},
-        {"logits", rowsJson(trace.logits, n)},
-        {"committed", std::move(committed)},
-        {"rows", rows},
-        {"pairs", pairs},
-        {"ffn_rows", ffnRows},
-        {"kv_written", written},
-        {"kv_read",
-         read}}.dump());
+    Json line{{"sequence", trace.sequence},
+              {"step", trace.step},
+              {"n", n},
+              {"layers", std::move(layers)},
+              {"visible", rowsJson(trace.visible, n)},
+              {"refreshed", std::move(refreshed)},
+              {"logits", rowsJson(trace.logits, n)},
+              {"committed", std::move(committed)},
+              {"rows", rows},
+              {"pairs", pairs},
+              {"ffn_rows", ffnRows},
+              {"kv_written", written},
+              {"kv_read", read}};
+    if (!record.verified.empty())
+      line["pass"] = record.step;
+    file.write(line.dump());
   }
 }
 

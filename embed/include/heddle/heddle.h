@@ -180,10 +180,11 @@ typedef struct heddle_prompt {
   size_t count; /* of ids */
 } heddle_prompt;
 
-/* What a step did. Arrays are [commits] and live until the callback returns. A
- * schedule whose commits `revoke` makes masks of tokens again: these are
- * commits of the mask token, with the probability of the token that was there.
- */
+/* What a step did, which is one forward pass: of a schedule with `verify`
+ * several steps of a sequence, one after the other. Arrays are [commits] and
+ * live until the callback returns. A schedule whose commits `revoke` makes
+ * masks of tokens again: these are commits of the mask token, with the
+ * probability of the token that was there. */
 typedef struct heddle_step {
   size_t size;         /* as this library knows it */
   int64_t step;        /* from 1 */

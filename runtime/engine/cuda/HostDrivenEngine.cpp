@@ -76,7 +76,8 @@ public:
                    const GenerateOptions &options) const override;
   int64_t listBytes(const std::vector<int64_t> &promptLengths,
                     const GenerateOptions &options) const override {
-    return executor->listBytes(sequenceShapes(promptLengths, options));
+    return executor->listBytes(
+        sequenceShapes(promptLengths, options, executor->manifest()));
   }
 
 private:
@@ -121,7 +122,7 @@ Status Engine::open(const Context &context, const bundle::Bundle &bundle) {
 int64_t Engine::runBytes(const std::vector<int64_t> &promptLengths,
                          const GenerateOptions &options) const {
   const std::vector<SequenceShape> shapes =
-      sequenceShapes(promptLengths, options);
+      sequenceShapes(promptLengths, options, executor->manifest());
   int64_t rowCount = 0;
   for (const SequenceShape &shape : shapes)
     rowCount += shape.length;

@@ -53,6 +53,29 @@ TEST(IndexLists, HaveTheDocumentedLayout) {
     EXPECT_EQ(&lists->list(1, sequence, 1), &lists->list(0, sequence, 1));
 }
 
+/// A draft reads the lists of its sequence, and takes no memory.
+TEST(IndexLists, AreReadOfTheSequenceThatOwnsThem) {
+  IndexListShape shape = example();
+  shape.lengths = {8, 8, 5, 5};
+  shape.owners = {0, 0, 2, 2};
+  EXPECT_EQ(IndexLists::bytesFor(shape), 384);
+  Result<IndexLists> lists = IndexLists::allocate(shape);
+  ASSERT_TRUE(lists) << lists.error().text();
+  EXPECT_EQ(lists->bytes(), 384);
+  for (int64_t layer : {0, 1})
+    for (int64_t selection : {0, 1}) {
+      EXPECT_EQ(&lists->list(layer, 1, selection),
+                &lists->list(layer, 0, selection));
+      EXPECT_EQ(&lists->list(layer, 3, selection),
+                &lists->list(layer, 2, selection));
+    }
+  EXPECT_NE(lists->list(0, 2, 0).indices, lists->list(0, 0, 0).indices);
+  lists->see(1, 8, 0); // a draft's own shape is nobody's
+  lists->markFilled(1, 2, 0);
+  EXPECT_TRUE(lists->filled(1, 3, 0));
+  EXPECT_FALSE(lists->filled(1, 1, 0));
+}
+
 TEST(IndexLists, AreReadOfTheNearestLayerThatKeepsThem) {
   IndexListShape shape = example();
   shape.sources = {{-1, -1}, {1, -1}, {1, 2}, {1, 2}, {4, 2}, {4, 2}};

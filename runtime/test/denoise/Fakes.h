@@ -90,12 +90,14 @@ public:
       return std::numeric_limits<float>::quiet_NaN();
     if (entry == mask)
       return drawsMasks ? fakeLogit(sequence, position, entry) + 4.0f : -100.0f;
-    return fakeLogit(sequence, position, entry);
+    return told * fakeLogit(sequence, position, entry) +
+           (1 - told) * fakeLogit({}, position, entry);
   }
 
   ModelConfig info;
   int64_t tileUnits = 3;
   bool drawsMasks = false; ///< the mask token often wins
+  float told = 1; ///< how much of a logit the tokens say, and not the position
   int64_t failAt = -1, brokenAt = -1;
 
   int64_t forwards = 0;

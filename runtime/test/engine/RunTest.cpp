@@ -332,6 +332,26 @@ TEST_F(RunTest, HostDrivenBlocksCommittedByConfidence) {
   }
 }
 
+TEST_F(RunTest, HostDrivenDraftsAreVerified) {
+  for (bool dream : {false, true}) {
+    dream ? makeDream(2) : makeModel(grouped);
+    // Dense, or by lists that some steps make.
+    bundle::Manifest manifest = dream ? denseManifest() : gpuManifest();
+    const Prompts prompts = promptsOf({5, 20, 9});
+    GenerateOptions options = lengthsOf(16, dream ? 16 : 8, 16);
+    if (dream) {
+      options.sampling.timesteps.emplace();
+      options.sampling.timesteps->rule = TransferRule::MaskgitPlus;
+    }
+    const Trace expected = onHost(manifest, prompts, options);
+    manifest.commit.drafts = 3;
+    compareHostDriven(manifest, prompts, options);
+    const Trace found = onHost(manifest, prompts, options);
+    EXPECT_EQ(found.generation.sequences, expected.generation.sequences);
+    EXPECT_LT(found.steps.size(), expected.steps.size());
+  }
+}
+
 TEST_F(RunTest, HostDrivenSequencesTakeTheFormOfTheirOwnRows) {
   rt::test::TinyShape apart = grouped;
   apart.kvHeads = apart.queryHeads;

@@ -504,6 +504,56 @@ TEST(Executor, ShowsSelections) {
   EXPECT_TRUE(executor->selections(0, 1)->empty());
 }
 
+/// What is drafted of a sequence attends over the sequence's lists.
+TEST(Executor, DraftsReadTheListsOfTheirSequence) {
+  Cadence odd;
+  odd.kind = Cadence::Kind::Every;
+  odd.period = 2;
+  const ModelConfig config = model(2);
+  auto executor = make(columnsOn(odd), config);
+  ASSERT_TRUE(executor);
+  constexpr int64_t n = 40, heads = 4, keep = 20;
+  const int64_t one = executor->runBytes({{n, 0}});
+  test::States states({{n, 0}, {n, 0, -1, 0}, {n, 0}});
+  const int64_t lists = 2 * heads * 3 * keep * 4; // of two layers
+  EXPECT_EQ(executor->runBytes({{n, 0}, {n, 0}}) -
+                executor->runBytes({{n, 0}, {n, 0, -1, 0}}),
+            lists);
+  EXPECT_GT(one, lists);
+  ASSERT_TRUE(executor->beginRun(states.shapes, 4, 4));
+  std::mt19937 random(2);
+  for (int64_t step = 1; step <= 2; ++step) {
+    states.done[1] = step == 1;
+    auto batch = executor->beginStep(states.all(step, 4));
+    ASSERT_TRUE(batch) << batch.error().text();
+    test::Tensors tensors(config, (*batch)->rows(), 5, DType::F32, random);
+    std::vector<std::byte> output;
+    for (int64_t layer = 0; layer < config.layers; ++layer) {
+      Status status =
+          test::executeLayer(*executor, layer, **batch, tensors.into(output));
+      ASSERT_TRUE(status) << status.error().text();
+    }
+  }
+  EXPECT_EQ(executor->counters().pairs, 2 * 3 * heads * n * keep);
+  // Views are good until the next call.
+  auto entries = [&](int64_t sequence) {
+    auto views = executor->selections(1, sequence);
+    EXPECT_TRUE(views && (*views)[0].indices);
+    const int32_t *list = (*views)[0].indices;
+    return std::vector<int32_t>(list, list + heads * 3 * keep);
+  };
+  EXPECT_EQ(entries(1), entries(0));
+  EXPECT_NE(entries(2), entries(0));
+  auto refused = executor->beginStep(states.all(3, 4));
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(
+      contains(refused.error().text(),
+               "step 3 of sequence 1: selection 'groups16' is refreshed "
+               "at a step that was drafted, which reads the lists of "
+               "sequence 0"))
+      << refused.error().text();
+}
+
 TEST(Executor, RefusesModelsThatTheBundleDoesNotFit) {
   bundle::Manifest manifest = test::handManifest();
   ModelConfig config = model(2);

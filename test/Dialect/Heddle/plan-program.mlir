@@ -250,3 +250,11 @@ heddle.schedule @released {
   commit factor(1, last_alone) passes(at_least = 2) stop(eos, narrowing)
   attend dense
 }
+
+// How many copies a step's forward pass has is the commit's to say.
+// CHECK-LABEL: heddle.plan @drafted
+// CHECK: heddle.commit quota verify(drafts = 3)
+heddle.schedule @drafted {
+  commit quota verify(drafts = 3)
+  attend dense
+}

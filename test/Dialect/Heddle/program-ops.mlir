@@ -208,6 +208,16 @@ heddle.schedule @revoking {
   attend dense
 }
 
+// CHECK-LABEL: heddle.schedule @verifying
+heddle.schedule @verifying(ahead = 5) {
+  %start = cadence first(1) in block
+  // CHECK: commit best(2) on %{{[a-z0-9_]+}} stop(eos){{$}}
+  commit best(2) on %start stop(eos)
+  // CHECK: commit even passes(at_least = 2) verify(drafts = 5) stop(eos){{$}}
+  commit even stop(eos) verify(drafts = ahead) passes(at_least = 2)
+  attend dense
+}
+
 // CHECK-LABEL: heddle.schedule @selections
 heddle.schedule @selections {
   %once = cadence first(1)

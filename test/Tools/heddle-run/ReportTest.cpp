@@ -353,6 +353,30 @@ TEST(Totals, CountTokensThatAreThere) {
   EXPECT_EQ(totals.tokens, 3);
 }
 
+TEST(StepLogFile, SaysWhichStepsAPassMade) {
+  const std::string path = testing::TempDir() + "heddle-run-verified.jsonl";
+  {
+    Result<StepLog> log = StepLog::open(path);
+    ASSERT_TRUE(log);
+    const rt::Commit commits[] = {{0, 17, 5, 0.5, false, 3},
+                                  {0, 3, 6, 0.5, false, 4}};
+    const rt::Verified verified[] = {{0, 4, 2}};
+    rt::StepRecord record;
+    record.commits = commits;
+    record.verified = verified;
+    log->step(record);
+    ASSERT_TRUE(log->finish({}));
+  }
+  std::ifstream file(path);
+  std::string line;
+  ASSERT_TRUE(std::getline(file, line));
+  const json step = json::parse(line);
+  EXPECT_EQ(step["verified"],
+            json({{{"sequence", 0}, {"copies", 4}, {"steps", 2}}}));
+  EXPECT_EQ(step["commits"][0]["step"], 3);
+  EXPECT_EQ(step["commits"][1]["step"], 4);
+}
+
 TEST(ProgressLine, SaysWhatIsDoneAndLeft) {
   Totals totals;
   totals.steps = 58;

@@ -43,7 +43,7 @@ public:
   RandomSchedule draw() {
     switch (below(9)) {
     case 0: // every step computes all rows
-      commits();
+      below(3) ? commits() : drafts();
       break;
     case 8:
       keptAttention();
@@ -105,7 +105,7 @@ private:
     std::string block = below(4) ? "" : " in block";
     switch (below(7)) {
     case 5:
-      return cadence(driftForm());
+      return cadence(drafted ? "every(3)" : driftForm());
     case 6:
       return cadence("geometric(" + number(2, 4) + ")" + block);
     case 0:
@@ -282,6 +282,17 @@ private:
     if (below(4) == 0)
       rule += " stop(eos)";
     add(rule);
+  }
+
+  /// Commits whose steps may be drafted ahead.
+  void drafts() {
+    drafted = true;
+    static const char *const rules[] = {"quota", "best(2)", "timesteps",
+                                        "even"};
+    if (below(3) == 0)
+      add("commit " + oneOf(rules) + onSome(/*byDrift=*/false));
+    add("commit " + oneOf(rules) + " verify(drafts = " + number(1, 4) + ")" +
+        oneOf({"", "", " stop(eos)", " passes(at_least = 2)"}));
   }
 
   void fixedRows() {
@@ -569,9 +580,9 @@ private:
     if (below(5) == 0)
       by += "pooled(" + oneOf({"3", "5", "127"}) + ") ";
     const bool ofAll = below(5) == 0;
-    if (ofAll && below(3))
+    if (ofAll && !drafted && below(3))
       by += "of " + range() + " ";
-    if (below(5) == 0 || (ofAll && below(2)))
+    if (!drafted && (below(5) == 0 || (ofAll && below(2))))
       by += "always " + range() + " ";
     return value("s", "select columns(keep = " + keep +
                           ", group = " + (ofAll ? "all" : size) + rounding +
@@ -679,9 +690,10 @@ private:
   std::string drift, driftClause; ///< what its cadences by drift have in common
   std::map<std::string, std::string> drifts; ///< each of them, by its layer
   bool selects = true;                       ///< selections may be read
-  bool ordered = false;                      ///< commits go by an order
-  bool plainLogits = false;                  ///< scores are not allowed
-  bool dense = false;                        ///< nor are other pairs than all
+  bool drafted = false;     ///< of them none by drift or sets of positions
+  bool ordered = false;     ///< commits go by an order
+  bool plainLogits = false; ///< scores are not allowed
+  bool dense = false;       ///< nor are other pairs than all
   int64_t values = 0;
 };
 

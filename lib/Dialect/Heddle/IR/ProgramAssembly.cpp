@@ -320,6 +320,16 @@ mlir::heddle::parseCommitRule(AsmParser &parser, CommitRuleAttr &rule,
       passes = true;
       continue;
     }
+    if (!value.verifies() && succeeded(parser.parseOptionalKeyword("verify"))) {
+      NamedArgument drafts = {"drafts", [&]() -> ParseResult {
+                                return parseCount(
+                                    parser, "the number of drafts",
+                                    value.drafts, 1, bundle::maxDrafts);
+                              }};
+      if (parseArguments(parser, "verify", nullptr, drafts))
+        return failure();
+      continue;
+    }
     if (value.stopAtEos || failed(parser.parseOptionalKeyword("stop")))
       break;
     if (parser.parseLParen() || parser.parseKeyword("eos"))
@@ -347,6 +357,8 @@ void mlir::heddle::printCommitRule(AsmPrinter &printer, CommitRuleAttr rule,
             << ')';
   if (value.leastPasses != 1)
     printer << " passes(at_least = " << value.leastPasses << ')';
+  if (value.verifies())
+    printer << " verify(drafts = " << value.drafts << ')';
   if (value.stopAtEos)
     printer << (value.narrows ? " stop(eos, narrowing)" : " stop(eos)");
 }

@@ -722,6 +722,7 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
     | `on %a and %b` | at the steps that all of these cadences have |
     | `revoke(below = r)` | of the block's tokens that earlier steps committed those whose probability is now below r become masks again, the least probable first, fewer than the step commits |
     | `passes(at_least = n)` | a block takes at least n steps, also when none of its positions is masked any more, unless the sequence ends: said of the whole run by the last commit |
+    | `verify(drafts = n)` | up to n steps after a step are drafted from the latest predictions and verified in its forward pass, by a further copy of the sequence for each; those that come out as drafted are made, and the one behind them. The tokens are those of the same schedule without it, in fewer forward passes: said of the whole run by the last commit |
     | `stop(eos)` | after these steps the response's first EOS is looked for; once it is found, the sequence ends when no masked position stands before it, and what is still masked becomes EOS |
     | `stop(eos, narrowing)` | the same; and the text ends at the EOS that was found: positions behind it are neither `decoded`, `committed` nor `undecoded`, and none of them is committed |
 
@@ -733,11 +734,12 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
     commit above(0.6) revoke(below = 0.9)
     commit best(1) within(%first) on %start
     commit quota within(%active) stop(eos)
+    commit quota verify(drafts = 3)
     ```
 
     Source: Fast-dLLM (above, factor; released code: last_alone, timesteps,
     even_above, passes), LLaDA (even), Window-Diffusion (within, stop), dKV-Cache (random_order),
-    WINO (revoke).
+    WINO (revoke), FreeDave, SSD (verify).
   }];
   let arguments = (ins Heddle_CommitRuleAttr:$rule,
                        Optional<Heddle_PositionsType>:$within,

@@ -149,9 +149,10 @@ Status check(const ExplainRequest &request);
 /// it has one, if blocks take the planned steps: each of them may have so many.
 std::pair<int64_t, int64_t> stepsByDrift(const Explanation &explanation);
 
-/// What is said of cadences by drift, whose steps the run decides; "" if there
-/// is none, or a run is followed.
-std::string driftText(const Explanation &explanation);
+/// What is said of cadences by drift, whose steps the run decides, or of
+/// drafts, of which the run decides how many hold; "" if there is neither, or a
+/// run is followed.
+std::string decidedText(const Explanation &explanation);
 
 /// An error when check() has one or the rules do not fit the number of layers.
 Result<Explanation> explainRun(const Manifest &manifest,

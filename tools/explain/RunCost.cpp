@@ -410,11 +410,10 @@ void Counter::add(const SimulatedStep &step) {
     cost.certainty =
         std::max(cost.certainty, request.salientShare < 1 ? Certainty::About
                                                           : Certainty::AtMost);
-  const int64_t logitRows = step.sequences * step.logitRows;
   LayerStep head;
-  head.work.logitRows = logitRows;
+  head.work.logitRows = step.logitRows;
   all += explain::costOf(shape, head);
-  seconds += secondsOfHead(request.machine, shape, logitRows);
+  seconds += secondsOfHead(request.machine, shape, step.logitRows);
   StepKind &kind = kindOf(step);
   kind.steps.push_back(step.place.step);
   kind.cost += all;
@@ -422,8 +421,8 @@ void Counter::add(const SimulatedStep &step) {
   cost.run += all;
   cost.seconds += seconds;
   cost.ofStep.push_back(all.work);
-  cost.steps = step.place.step;
-  cost.sequences = std::max(cost.sequences, step.sequences);
+  ++cost.steps;
+  cost.sequences = std::max(cost.sequences, step.sequences / step.copies);
 }
 
 /// Whether it can matter which tokens are committed, not only how many.
@@ -516,6 +515,19 @@ Result<RunCost> simulateCost(const Manifest &manifest,
   return counter.take();
 }
 
+/// Whether attention may change at a step that refreshes no selection.
+bool changesBetweenRefreshes(const Manifest &manifest) {
+  return std::ranges::any_of(manifest.rules, [&](const Rule &rule) {
+    return std::ranges::any_of(rule.phases, [&](const Phase &phase) {
+      return phase.when.kind != When::Kind::Otherwise &&
+             std::ranges::none_of(
+                 manifest.selections, [&](const Selection &selection) {
+                   return selection.cadence == phase.when.cadence;
+                 });
+    });
+  });
+}
+
 std::string percent(double of, double all) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.1f%%", all > 0 ? 100 * of / all : 0);
@@ -586,6 +598,11 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
         return again;
       cost->mostOperations = operationsOf(request.shape, again->run.work);
     }
+    if (const int64_t drafts = manifest.commit.drafts; drafts > 0) {
+      cost->certainty = Certainty::About;
+      cost->mostOperations = static_cast<double>(1 + drafts) *
+                             operationsOf(request.shape, cost->run.work);
+    }
     if (dependsOnOrder(manifest))
       for (uint64_t seed : {2, 3}) {
         RunCostRequest other = request;
@@ -597,6 +614,10 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
           cost->certainty = Certainty::About;
       }
   }
+  // Copies at steps of several kinds are taken to be like the first. Where a
+  // selection is refreshed there are none.
+  else if (manifest.commit.verifies() && changesBetweenRefreshes(manifest))
+    cost->certainty = Certainty::About;
   const std::vector<int64_t> lengths(static_cast<size_t>(cost->sequences),
                                      request.run.length);
   RunCost dense = costOfDense(request, lengths);

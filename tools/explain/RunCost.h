@@ -13,7 +13,9 @@
 //           token a step (tokensPerStep 1);
 //   about   that, if those two are given other values, or which tokens are
 //           committed matters, and not only how many; or if steps refresh by
-//           drift: then they are of a run in which nothing drifts.
+//           drift: then they are of a run in which nothing drifts; or if drafts
+//           are verified: then they are of a run in which each step is computed
+//           once, in a forward pass of its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +55,8 @@ enum class Certainty { Exact, AtMost, About };
 
 struct RunCost {
   Cost run, dense;
-  /// Of a run in which all drifts that may; 0 if nothing goes by drift.
+  /// Of a run in which all drifts that may, or no draft holds; 0 if nothing
+  /// goes by drift and nothing is drafted.
   double mostOperations = 0;
   Seconds seconds, denseSeconds;
   Certainty certainty = Certainty::Exact;

@@ -72,14 +72,14 @@ int64_t findCandidates(const rt::SequenceRun &run, const rt::SequenceRows &rows,
   return out.size() < 2 ? 0 : again;
 }
 
-/// The similarities that the step before one found in so many layers, as the
+/// The similarities that the step before a pass found in so many layers, as the
 /// log has them or of a run in which all or nothing drifts.
 std::vector<std::optional<double>>
-similaritiesBefore(const explain::SimulationRequest &request, int64_t step,
+similaritiesBefore(const explain::SimulationRequest &request, size_t pass,
                    size_t layers) {
   std::vector<std::optional<double>> found(layers);
   if (request.follow) {
-    found = request.follow->similarity[static_cast<size_t>(step - 1)];
+    found = request.follow->similarity[pass];
     found.resize(layers);
   } else if (request.drifts) {
     found.assign(layers, -1);
@@ -197,7 +197,20 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
         return bad("commits at no position, or no token");
       commits.push_back(
           {static_cast<int32_t>(position), static_cast<int32_t>(token),
-           commit.contains("revoked") && commit["revoked"] == true});
+           commit.contains("revoked") && commit["revoked"] == true,
+           numberOf(commit, "step", 0)});
+    }
+    std::optional<RunLog::Verified> &verified = log.verified.emplace_back();
+    if (json.contains("verified")) {
+      const nlohmann::json &all = json["verified"];
+      const bool one = all.is_array() && all.size() == 1 && all[0].is_object();
+      verified.emplace();
+      verified->copies = one ? numberOf(all[0], "copies", 0) : 0;
+      verified->steps = one ? numberOf(all[0], "steps", 0) : 0;
+      verified->logitRows = numberOf(json, "logit_rows", -1);
+      if (verified->steps < 1 || verified->steps > verified->copies ||
+          verified->copies > 1 + bundle::maxDrafts || verified->logitRows < 0)
+        return bad("verifies no number of copies of the one sequence");
     }
     std::vector<RunLog::Prediction> &predictions =
         log.predictions.emplace_back();
@@ -302,6 +315,16 @@ explain::simulate(const bundle::Manifest &manifest,
     return Error("the schedule goes by the confidence of earlier predictions, "
                  "of which the log says nothing; write it with heddle-run "
                  "--steps-json and this schedule");
+  if (request.follow &&
+      std::ranges::any_of(request.follow->verified, [&](const auto &pass) {
+        return pass.has_value() != manifest.commit.verifies();
+      }))
+    return Error(std::string("the log ") +
+                 (manifest.commit.verifies()
+                      ? "does not say how many steps each pass made, though "
+                      : "says how many steps each pass made, but not that ") +
+                 "the schedule verifies drafts; write it with heddle-run "
+                 "--steps-json and this schedule");
   if (auto problem = bundle::checkLayers(manifest, request.layers))
     return Error("the schedule " + problem->what);
   rt::SequenceRows rows(manifest, request.shifted, request.layers);
@@ -321,10 +344,12 @@ explain::simulate(const bundle::Manifest &manifest,
   std::vector<int64_t> scoring(manifest.selections.size(), -1),
       always(manifest.selections.size(), 0);
   int64_t block = 0, committedInBlock = 0, idle = 0;
-  while (!run.done() && run.place().step <= last) {
+  int64_t passes = 0; ///< before this one, each of a step unless it verifies
+  for (; !run.done() && passes < last; ++passes) {
+    const auto pass = static_cast<size_t>(passes);
     if (rows.inStep())
-      drift.finish(rows.place(), similaritiesBefore(request, run.place().step,
-                                                    drift.layers().size()));
+      drift.finish(rows.place(),
+                   similaritiesBefore(request, pass, drift.layers().size()));
     if (Status status = rows.beginStep({.place = drift.at(run.place()),
                                         .blockBegin = run.blockBegin(),
                                         .blockEnd = run.blockEnd(),
@@ -346,14 +371,16 @@ explain::simulate(const bundle::Manifest &manifest,
     for (int32_t position : layers.last())
       isActive[static_cast<size_t>(position)] = 1;
     int64_t sequences = 1;
+    RunLog::Verified verified;
     if (request.follow) {
-      const int64_t all =
-          request.follow->rows[static_cast<size_t>(run.place().step) - 1];
+      const int64_t all = request.follow->rows[pass];
+      verified = request.follow->verified[pass].value_or(verified);
+      sequences = verified.copies;
       // Classifier-free guidance runs the sequence a second time, with masks in
       // place of the prompt: the same rows and keys.
-      if (all > 0 && all == 2 * std::ssize(active))
-        sequences = 2;
-      else if (all >= 0 && all != std::ssize(active))
+      if (all > 0 && all == 2 * sequences * std::ssize(active))
+        sequences *= 2;
+      else if (all >= 0 && all != sequences * std::ssize(active))
         return Error("step " + std::to_string(run.place().step) +
                      " of the log computes " + std::to_string(all) +
                      " rows, here it has " + std::to_string(active.size()) +
@@ -380,9 +407,7 @@ explain::simulate(const bundle::Manifest &manifest,
     int64_t quota =
         std::min(run.quota(), static_cast<int64_t>(candidates.size()));
     if (request.follow) {
-      for (const RunLog::Prediction &each :
-           request.follow
-               ->predictions[static_cast<size_t>(run.place().step) - 1]) {
+      for (const RunLog::Prediction &each : request.follow->predictions[pass]) {
         if (each.position >= request.length ||
             run.masked()[static_cast<size_t>(each.position)] == 0)
           return Error("step " + std::to_string(run.place().step) +
@@ -399,9 +424,9 @@ explain::simulate(const bundle::Manifest &manifest,
     commits.clear();
     revoked.clear();
     std::vector<int32_t> tokens; // of `commits`
+    std::vector<int64_t> steps;  // likewise
     if (request.follow) {
-      for (const RunLog::Commit &commit :
-           request.follow->commits[static_cast<size_t>(run.place().step) - 1]) {
+      for (const RunLog::Commit &commit : request.follow->commits[pass]) {
         const bool inside = commit.position >= request.prompt &&
                             commit.position < request.length;
         if (!inside ||
@@ -417,8 +442,10 @@ explain::simulate(const bundle::Manifest &manifest,
                        ": it is of a run with other lengths or another "
                        "schedule");
         (commit.revoked ? revoked : commits).push_back(commit.position);
-        if (!commit.revoked)
-          tokens.push_back(commit.token);
+        if (commit.revoked)
+          continue;
+        tokens.push_back(commit.token);
+        steps.push_back(commit.step);
       }
     } else if (request.tokensPerStep > 0) {
       quota = countOf(run.stepRule(), request.tokensPerStep, run.place(),
@@ -433,6 +460,7 @@ explain::simulate(const bundle::Manifest &manifest,
         commits.push_back(candidates[static_cast<size_t>(chosen)]);
     }
     tokens.resize(commits.size(), 0);
+    steps.resize(commits.size(), 0);
     committedInBlock += std::ssize(commits) - std::ssize(revoked);
     const rt::SequenceRows::Inside &inside = rows.inside();
     const int64_t keysInside = inside.end - inside.begin;
@@ -441,6 +469,7 @@ explain::simulate(const bundle::Manifest &manifest,
     observer({.place = rows.place(),
               .layers = layers.all(),
               .sequences = sequences,
+              .copies = verified.copies,
               .justCommitted = std::ssize(rows.justCommitted()),
               .visible = rows.positions(),
               .keys = keeps && !inside.fresh ? keysInside : rows.n(),
@@ -453,15 +482,27 @@ explain::simulate(const bundle::Manifest &manifest,
               .active = active,
               .among = layers.partly(),
               .masked = run.masked(),
-              .logitRows = std::ssize(candidates) + again,
+              .logitRows = verified.logitRows > 0
+                               ? verified.logitRows
+                               : sequences * (std::ssize(candidates) + again),
               .commits = commits,
               .revoked = revoked});
-    for (size_t i = 0; i < commits.size(); ++i)
-      run.commit(commits[i], tokens[i]);
-    for (int32_t position : revoked)
-      run.revoke(position);
+    const bool several = request.follow && manifest.commit.verifies();
+    size_t made = 0;
+    for (int64_t step = 0; step < verified.steps && !run.done(); ++step) {
+      for (; made < commits.size() &&
+             (!several || steps[made] == run.place().step);
+           ++made)
+        run.commit(commits[made], tokens[made]);
+      for (int32_t position : revoked)
+        run.revoke(position);
+      run.advance();
+    }
+    if (made < commits.size())
+      return Error("pass " + std::to_string(passes + 1) +
+                   " of the log commits at a step that it does not make: it is "
+                   "of a run with other lengths or another schedule");
     rows.finishStep();
-    run.advance();
   }
   if (!request.follow && !run.done())
     return Error("a simulation of more than " + std::to_string(last) +

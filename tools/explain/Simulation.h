@@ -34,8 +34,15 @@ struct RunLog {
   struct Commit {
     int32_t position = 0, token = 0;
     bool revoked = false; ///< a mask again
+    int64_t step = 0;     ///< of the sequence, where drafts are verified
   };
   std::vector<std::vector<Commit>> commits; ///< [steps]
+  /// [steps]: how many steps of the sequence this one made, of how many copies,
+  /// and their rows through the LM head, where drafts are verified.
+  struct Verified {
+    int64_t copies = 1, steps = 1, logitRows = 0;
+  };
+  std::vector<std::optional<Verified>> verified;
   struct Prediction {
     int32_t position = 0;
     double confidence = 0;
@@ -105,7 +112,8 @@ struct SimulatedStep {
   /// One for each layer, or one that all are like.
   std::span<const SimulatedLayer> layers{};
   int64_t sequences = 1; ///< that have these rows: 2 in `follow` of a run with
-                         ///< classifier-free guidance
+                         ///< classifier-free guidance, for each of `copies`
+  int64_t copies = 1;    ///< of the sequence, in `follow` of one that verifies
   int64_t justCommitted = 0; ///< active rows that changed the step before
   std::span<const int32_t> visible{}; ///< positions, ascending
   int64_t keys = 0;    ///< of them, those that attention reads: without those
@@ -121,7 +129,8 @@ struct SimulatedStep {
                                       ///< compute, or of which the run decides
                                       ///< how many a layer does
   std::span<const uint8_t> masked{};  ///< [length], before the step
-  int64_t logitRows = 0;              ///< rows through the LM head
+  int64_t logitRows = 0;              ///< rows through the LM head, of all
+                                      ///< sequences
   std::span<const int32_t> commits{}; ///< positions, ascending
   std::span<const int32_t> revoked{}; ///< positions: masks again (in `follow`)
 
@@ -133,11 +142,12 @@ struct SimulatedStep {
 /// Positions times steps that a simulation takes at most: some seconds.
 inline constexpr int64_t maxSimulated = int64_t(1) << 30;
 
-/// Calls `observer` for each step of the run, which may take more steps than
-/// planned: confidences decide when blocks end that do not commit by quota. An
-/// error when the schedule cannot run at these lengths or does not end, or when
-/// steps times length is above maxSimulated (or a step for each of the planned
-/// ones and of the response's tokens, if that is more).
+/// Calls `observer` for each step of the run, of one that verifies drafts as if
+/// each had a forward pass of its own, or in `follow` for each pass. A run may
+/// take more steps than planned: confidences decide when blocks end that do not
+/// commit by quota. An error when the schedule cannot run at these lengths or
+/// does not end, or when steps times length is above maxSimulated (or a step
+/// for each of the planned ones and of the response's tokens, if that is more).
 Status simulate(const bundle::Manifest &manifest,
                 const SimulationRequest &request,
                 const std::function<void(const SimulatedStep &)> &observer);

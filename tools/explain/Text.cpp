@@ -176,6 +176,9 @@ std::string rowsText(const Explanation &explanation) {
     text += "  commits " + ruleText(manifest, commit) + "\n";
   if (!takesPlannedSteps(manifest, request.run.blockSteps()))
     text += "  how many steps a block takes, the run decides\n";
+  if (commit.verifies())
+    text += "  drafts up to " + counted(commit.drafts, "step") +
+            " ahead and verifies them in its forward pass\n";
   if (commit.leastPasses > 1)
     text += "  a block takes at least " + counted(commit.leastPasses, "step") +
             "\n";
@@ -383,7 +386,8 @@ static std::string costText(const Explanation &explanation) {
   return text;
 }
 
-std::string heddle::explain::driftText(const Explanation &explanation) {
+/// What is counted of a run with cadences by drift; "" of others.
+static std::string driftText(const Explanation &explanation) {
   const SimulationRequest &run = explanation.request.run;
   const RunCost &cost = explanation.cost;
   const std::vector<Cadence> drifts = driftsOf(explanation.manifest);
@@ -404,6 +408,29 @@ std::string heddle::explain::driftText(const Explanation &explanation) {
               ? ""
               : ", and with the most, " + std::to_string(most) +
                     ", operations are " + share + " of a dense run's");
+}
+
+/// What is counted of a run that verifies drafts; "" of others.
+static std::string draftsText(const Explanation &explanation) {
+  const int64_t drafts = explanation.manifest.commit.drafts;
+  const SimulationRequest &run = explanation.request.run;
+  if (drafts == 0 || run.follow)
+    return "";
+  char share[32];
+  std::snprintf(
+      share, sizeof(share), "%.1f%%",
+      100 * explanation.cost.mostOperations /
+          operationsOf(explanation.request.shape, explanation.cost.dense.work));
+  return "verifies up to " + counted(drafts, "draft") +
+         " in a forward pass: how many hold, the run decides; counted is each "
+         "step once, in a pass of its own, and where none holds operations are "
+         "at most " +
+         share + " of a dense run's";
+}
+
+std::string heddle::explain::decidedText(const Explanation &explanation) {
+  const std::string drift = driftText(explanation);
+  return drift.empty() ? draftsText(explanation) : drift;
 }
 
 /// The run's lengths, and what it costs in three lines.
@@ -440,8 +467,8 @@ static std::string headText(const Explanation &explanation) {
             counted(cost.steps, "step") +
             "; what is said of rows and layers is of the " +
             std::to_string(request.run.steps) + " planned\n";
-  if (std::string drift = driftText(explanation); !drift.empty())
-    text += drift + "\n";
+  if (std::string decided = decidedText(explanation); !decided.empty())
+    text += decided + "\n";
   if (std::string idle =
           idleStepsText(explanation.manifest, request.run.ofBlock());
       !idle.empty())
@@ -539,6 +566,10 @@ static ordered_json costJson(const Explanation &explanation) {
                      {"most", most},
                      {"most_operations", cost.mostOperations}};
   }
+  if (const int64_t drafts = explanation.manifest.commit.drafts;
+      drafts > 0 && !explanation.request.run.follow)
+    json["drafts"] = {{"most", drafts},
+                      {"most_operations", cost.mostOperations}};
   json["sequences"] = cost.sequences;
   json["work"] = workJson(shape, cost.run.work);
   json["dense_work"] = workJson(shape, cost.dense.work);

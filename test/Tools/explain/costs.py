@@ -110,6 +110,10 @@ TEXTS = {
                  "%others = except %block, %left  reuse kv  recompute all on %start  "
                  "recompute least_similar(keep = 1/2, among = %others, confidence = 1/2) in %block in layers(1)  "
                  "recompute %block  attend dense", "about", "exact"),
+    "verified": ("commit quota verify(drafts = 3)  attend dense", "about", "exact"),
+    "verified-columns": ("%c = cadence uniform(window = 3/10, count = 4)  %s = select columns(keep = 0.2, group = 32) by mean_probability on %c  "
+                         "commit quota verify(drafts = 3)  attend pairs(%s)", "about", "exact"),
+    "verified-window": ("%w = window(40)  commit best(2) verify(drafts = 2)  attend pairs(%w)", "about", "exact"),
     "passes": ("commit above(0.8) passes(at_least = 40)  attend dense", "at_most", "exact"),
     "revoked": ("%next = positions undecoded(first = 4)  %new = positions committed(last = 9)  %some = union %next, %new  "
                 "commit above(0.5) within(%some) revoke(below = 1/1)  attend dense", "at_most", "exact"),
@@ -122,7 +126,7 @@ TEXTS = {
 # Of these a run with classifier-free guidance is followed, which computes each row twice. Its log has the rows that
 # layers found to have changed of both sequences together; where none changed in one, it has nothing to correct.
 GUIDED = {
-    "confident": "exact", "dense": "exact", "pulsecol": "exact", "window-diffusion": "exact", "dllm-cache": "exact", "dyllm": "at_most",
+    "confident": "exact", "verified": "exact", "dense": "exact", "pulsecol": "exact", "window-diffusion": "exact", "dllm-cache": "exact", "dyllm": "at_most",
     "columns-in-window": "exact", "streaming-llm": "exact", "dual-cache-drift": "exact", "losa": "exact"}
 
 

@@ -182,6 +182,22 @@ heddle.schedule @again {
   attend dense
 }
 
+// Each step once; how many copies of the sequence hold, the run decides.
+// RUN: heddlec %s --schedule=drafted --compile-to=plan --explain --steps=8 --length=16 --prompt=8 --block-length=4 | FileCheck %s --check-prefix=DRAFTED
+// RUN: heddlec %s --schedule=drafted --compile-to=plan --explain=json --steps=8 --length=16 --prompt=8 --block-length=4 | FileCheck %s --check-prefix=MOST
+// DRAFTED: schedule drafted: 8 steps, 16 tokens
+// DRAFTED: of a dense run: operations about 100.0%
+// DRAFTED: verifies up to 3 drafts in a forward pass: how many hold, the run decides; counted is each step once, in a pass of its own, and where none holds operations are at most 400.0% of a dense run's{{$}}
+// DRAFTED: drafts up to 3 steps ahead and verifies them in its forward pass
+// MOST: "certainty": "about"
+// MOST: "drafts": {
+// MOST-NEXT: "most": 3,
+// MOST-NEXT: "most_operations":
+heddle.schedule @drafted {
+  commit quota verify(drafts = 3)
+  attend dense
+}
+
 // More steps than tokens: which steps are counted where, and the warning of a run.
 // RUN: heddlec %s --schedule=waiting --compile-to=plan --explain --steps=8 --length=16 --prompt=8 --block-length=4 | FileCheck %s --check-prefix=WAITING
 // WAITING: schedule waiting: 8 steps, 16 tokens

@@ -341,7 +341,7 @@ std::string explain::pageData(const Explanation &explanation) {
       {"parts", partsOfCost(explanation)},
       {"machine", explanation.machine.label},
       {"speed_bound", speedBoundText(cost.certainty)},
-      {"drift", spelling.apply(driftText(explanation))},
+      {"drift", spelling.apply(decidedText(explanation))},
       {"times_as_fast", cost.denseSeconds.sum() / cost.seconds.sum()}};
   std::optional<SequencePicture> picture;
   json["simulation"] = simulationOf(explanation, picture);

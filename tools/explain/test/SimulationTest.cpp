@@ -216,6 +216,76 @@ TEST(Simulation, FollowsARunThatRevokes) {
   }
 }
 
+/// A pass of three copies that makes two steps, and one of two that makes one.
+TEST(Simulation, FollowsARunThatVerifiesDrafts) {
+  Manifest manifest;
+  manifest.commit.drafts = 2;
+  auto follow = [&](const std::string &second, std::string *passes = nullptr) {
+    auto commit = [](int position, int step) {
+      return R"({"sequence":0,"token":7,"position":)" +
+             std::to_string(position) + R"(,"step":)" + std::to_string(step) +
+             "}";
+    };
+    auto pass = [](int rows, int heads, int copies, int steps) {
+      return R"({"rows":)" + std::to_string(rows) + R"(,"logit_rows":)" +
+             std::to_string(heads) + R"(,"verified":[{"sequence":0,"copies":)" +
+             std::to_string(copies) + R"(,"steps":)" + std::to_string(steps) +
+             R"(}],"commits":[)";
+    };
+    Result<RunLog> log =
+        readRunLog(pass(8, 4, 1, 1) + commit(4, 1) + "]}\n" +
+                   pass(24, 6, 3, 2) + commit(7, 2) + "," + commit(5, 3) +
+                   "]}\n" + second + pass(8, 1, 1, 1) + commit(6, 4) + "]}\n");
+    EXPECT_TRUE(log) << log.error().text();
+    if (!log)
+      return Status::success();
+    return simulate(manifest,
+                    {.steps = 4,
+                     .length = 8,
+                     .prompt = 4,
+                     .maskToken = 1,
+                     .eosToken = 2,
+                     .follow = std::make_shared<const RunLog>(std::move(*log))},
+                    [&](const SimulatedStep &step) {
+                      if (passes)
+                        *passes += std::to_string(step.place.step) + ":" +
+                                   std::to_string(step.sequences) + ":" +
+                                   std::to_string(step.copies) + ":" +
+                                   std::to_string(step.logitRows) + ":" +
+                                   std::to_string(step.commits.size()) + " ";
+                    });
+  };
+  std::string passes;
+  Status status = follow("", &passes);
+  ASSERT_TRUE(status) << status.error().text();
+  EXPECT_EQ(passes, "1:1:1:4:1 2:3:3:6:2 4:1:1:1:1 ");
+  status = follow(R"({"rows":8,"logit_rows":1,"verified":[{"sequence":0,)"
+                  R"("copies":1,"steps":1}],"commits":[{"sequence":0,)"
+                  R"("token":7,"position":6,"step":9}]})"
+                  "\n");
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().text().find("pass 3 of the log commits at a step "
+                                       "that it does not make"),
+            std::string::npos)
+      << status.error().text();
+  manifest.commit.drafts = 0;
+  status = follow("");
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().text().find("but not that the schedule verifies"),
+            std::string::npos)
+      << status.error().text();
+  for (const char *wrong :
+       {R"("verified":[{"sequence":0,"copies":1,"steps":2}])",
+        R"("verified":[{"sequence":0,"copies":66,"steps":1}])",
+        R"("verified":[])"}) {
+    Result<RunLog> log = readRunLog(R"({"commits":[],"logit_rows":1,)" +
+                                    std::string(wrong) + "}\n");
+    ASSERT_FALSE(log) << wrong;
+    EXPECT_NE(log.error().text().find("verifies no number of copies"),
+              std::string::npos);
+  }
+}
+
 /// A run with classifier-free guidance computes each row twice.
 TEST(Simulation, FollowsBothSequencesOfAGuidedRun) {
   Manifest manifest;

@@ -86,6 +86,10 @@ nb::dict stepDict(const rt::ModelConfig &config, const rt::StepRecord &record) {
   step["refreshes"] = record.counters.refreshes;
   step["salient_rows"] = record.counters.salientRows;
   step["similarity"] = record.counters.similarity;
+  nb::list verified;
+  for (const rt::Verified &each : record.verified)
+    verified.append(nb::make_tuple(each.sequence, each.copies, each.steps));
+  step["verified"] = verified;
   step["seconds"] = record.seconds;
   return step;
 }

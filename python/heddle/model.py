@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Step:
-    """What one step did, made by Model.stream() and for on_step. Arrays are [commits], in the order of positions."""
+    """What one step did, made by Model.stream() and for on_step: one forward pass. Arrays are [commits], by sequence, then
+    in the order of positions; of several steps that a schedule with `verify` makes at once, one after the other."""
     step: int  #: from 1
     total_steps: int  #: as planned, or `step` when that is more
     block: int  #: from 0
@@ -42,6 +43,8 @@ class Step:
     #: [sequences x layers]: with cadences by drift() the mean similarity that the step before found in each of their
     #: layers, from the first on, by which this one goes, in [-1, 1], None where it compared nothing; else empty
     similarity: list
+    #: with `verify` for each sequence that was not done (sequence, copies in the pass, steps made of it); else empty
+    verified: list
     seconds: float  #: by the clock
 
 
@@ -51,7 +54,7 @@ class Generation:
     sequences: list  #: int32 arrays [prompt + response]
     responses: list  #: int32 arrays [response], views of `sequences`
     texts: list  #: of the responses, up to end of sequence, as heddle-run prints them
-    steps: int  #: that were done
+    steps: int  #: that were done, one forward pass each
     complete: bool  #: False when a callback ended the run
     seconds: float  #: of its steps
     #: arrays [steps]: "committed" and "revoked" (tokens), "rows" (of the forward pass), "refreshes" (index lists selected

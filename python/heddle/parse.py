@@ -14,7 +14,7 @@ _VALUES = {"cadence", "select", "dense", "union", "positions", "intersect",
 _STATEMENTS = {"attend", "visible", "recompute", "reuse", "commit"}
 #: What a line begins with that goes on with the operation before it.
 _CLAUSE = re.compile(r"[,)%({=\d]|(by|on|in|of|or|then|with|among|always|at_once|alone|unseen|scores|within|passes|pooled|"
-                     r"stop|isolating|scaled_by|until|layers|pairs)\b")
+                     r"stop|revoke|verify|isolating|scaled_by|until|layers|pairs)\b")
 _OPERAND = re.compile(r"%([A-Za-z0-9_$.-]+)")
 _HEAD = re.compile(r"heddle\.schedule\s+@([A-Za-z_][\w.$]*)\s*(?:\(([^()]*)\)\s*)?\{")
 

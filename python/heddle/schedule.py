@@ -809,14 +809,16 @@ def recompute(rows: Union[Positions, Exact], *, on=None, alone: bool = False, un
 
 def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
            last_alone: bool = False, within: Optional[Positions] = None, on=None,
-           revoke: Optional[Ratio] = None, passes: Optional[int] = None, stop: Optional[str] = None) -> Schedule:
+           revoke: Optional[Ratio] = None, passes: Optional[int] = None, verify: Optional[int] = None,
+           stop: Optional[str] = None) -> Schedule:
     """Which predictions become tokens.
 
     kind: "quota", "above" (value: a confidence, 0 to 1), "factor" (value: a ratio), "best" (value: how many),
     "timesteps", "even", "even_above" (a confidence) or "random_order". last_alone: with "factor", the last candidate is
     taken where it alone fails. within: positions that may be committed. on: a cadence or several, whose steps alone it
     is for. revoke: tokens of the block whose probability falls below it become masks again, fewer at a step than it
-    commits. passes: the fewest steps of a block. stop: "eos" or "eos, narrowing". TypeError for a value or last_alone
+    commits. passes: the fewest steps of a block. verify: so many steps at most are drafted ahead and verified in one
+    forward pass, for the same tokens. stop: "eos" or "eos, narrowing". TypeError for a value or last_alone
     that the kind has not, ValueError for another word. Source: docs/Spec/Commit.md."""
     _one_of(kind, "commit", ("quota", "above", "factor", "best", "timesteps", "even",
                              "even_above", "random_order"))
@@ -838,6 +840,8 @@ def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
         text += f" revoke(below = {ratio_text(revoke, 'revoke')})"
     if passes is not None:
         text += f" passes(at_least = {_count(passes, 'passes')})"
+    if verify is not None:
+        text += f" verify(drafts = {_count(verify, 'verify')})"
     if stop is not None:
         text += f" stop({_one_of(stop, 'stop', ('eos', 'eos, narrowing'))})"
     return Schedule((_Statement(text, values + cadences),))

@@ -239,6 +239,38 @@ class CommitTest(unittest.TestCase):
         state.stop = None
         self.assertEqual(rule.again(state, [2, 3]), [4, 5, 6])
 
+    def test_steps_that_come_out_as_drafted_share_a_pass(self):
+        drafting = commit.Drafting(2)
+        one = ([3, 4, 5, 6], [30, 40, 50, 60], [0.9, 0.8, 0.7, 0.1])
+        self.assertEqual(drafting.step(*one, {3: 30}), 1)  # nothing was predicted before
+        again = ([4, 5, 6], [40, 51, 60], [0.1, 0.2, 0.3])
+        self.assertEqual(drafting.step(*again, {4: 40}), 2)
+        self.assertEqual(drafting.step([5, 6], [51, 60], [0.5, 0.4], {5: 51}), 2)  # drafted was the token 50
+        self.assertEqual(drafting.step([6], [60], [0.9], {6: 60}), 3)
+        drafting = commit.Drafting(2)
+        self.assertEqual(drafting.step(*one, {}), 1)  # no quota: nothing is predicted either
+        self.assertEqual(drafting.step(*one, {3: 30}), 1)
+        self.assertEqual(drafting.step(*again, {4: 40}), 2)
+        self.assertEqual(drafting.step([5, 6], [50, 60], [0.5, 0.4], {5: 50}), 2)
+        self.assertEqual(drafting.step([6], [60], [0.9], {6: 60}), 2)
+        self.assertEqual(drafting.step([9], [90], [0.9], {9: 90}), 3)  # a pass has two drafts
+        drafting = commit.Drafting(4, alone={2})
+        self.assertEqual([drafting.step(*one, {}) for _ in range(5)], [1, 2, 3, 3, 3])
+
+    def test_drafts_leave_a_run_as_it_is(self):
+        for family in FAMILIES:
+            runs = []
+            for drafts in (0, 1, 4):
+                rule = commit.Quotas(12, 6)
+                tokens, records = run.generate(family(), prompt_of(3, 5), 12, pairs.Dense(), rule, drafts=drafts)
+                passes = [r.pop("pass") for r in records if drafts]
+                self.assertEqual(sorted(passes), passes)
+                if drafts:
+                    self.assertTrue(all(passes.count(p) <= 1 + drafts for p in passes))
+                runs.append((tokens, records))
+            self.assertEqual(runs[0], runs[1])
+            self.assertEqual(runs[0], runs[2])
+
     def test_until_done_and_waste(self):
         pieces = tiny_llada()
         for waste in (False, True):

@@ -103,6 +103,8 @@ class CatalogueTest(unittest.TestCase):
             if method.name in ("fast-dllm-parallel", "fast-dllm-whole-dream.code", "even-dream",
                                "sparsed.code", "sparsed-dim.code", "revoke"):
                 continue  # fewer passes or other commits; no fewer blocks of three
+            if method.drafts:
+                continue  # the steps of the same run without
             self.assertTrue(any(less), method.name)
 
 

@@ -33,6 +33,8 @@ class Method:
     shapes: tuple = BLOCKS + WHOLE[1:]
     stop: Optional[str] = None
     blocks: bool = False  # whether it decodes in blocks by itself
+    drafts: int = 0  # steps that are drafted ahead and verified
+    alone: Callable = lambda steps: ()  # of these steps, those that are not: a selection's
 
     def shapes_of(self, family):
         """Those that the family's own sampler has: Dream's knows no blocks."""
@@ -52,7 +54,7 @@ class Method:
         family = "dream" if pieces.shifted else "llada"
         method, rule = self.make(steps, block if block < gen else None, family)
         return generate(pieces, prompt, gen, method, rule, self.confidence_of(family), self.stop,
-                        sequence)
+                        sequence, self.drafts, self.alone(steps))
 
 
 def own_rule(steps, block, family):
@@ -234,6 +236,23 @@ FAST = [
     in_blocks("revoke", by_revoking(pairs.Dense), schedule("revoke", "attend dense", REVOKE)),
     in_blocks("revoke-dual", by_revoking(lambda: cached.FastDllm(True)),
            schedule("revoke_dual", BLOCK, *DUAL, REVOKE)),
+]
+
+
+def drafted(name, drafts, make, *lines, rule="quota", stop=None, blocks=False, alone=lambda steps: ()):
+    return replace(Method(name, make, schedule(name.replace("-", "_"), *lines,
+                                               f"commit {rule} verify(drafts = {drafts})" + (" stop(eos)" if stop else ""))),
+                   drafts=drafts, stop=stop, blocks=blocks, alone=alone)
+
+
+VERIFIED = [
+    drafted("verify", 3, with_own_rule(pairs.Dense), "attend dense"),
+    drafted("verify-window", 5, with_own_rule(lambda: pairs.Window(64)), "%near = window(64)", "attend pairs(%near)"),
+    drafted("verify-columns", 3, selecting(lambda: pairs.Columns("1/5", 32), pairs.uniform("3/10", 4)), REFRESH, COLUMNS,
+            *ALWAYS, alone=pairs.uniform("3/10", 4)),
+    drafted("verify-two", 2, lambda s, b, f: (pairs.Dense(), commit.Best(b or 32, 2)), "attend dense", rule="best(2)",
+            blocks=True),
+    drafted("verify-until-eos", 4, with_own_rule(pairs.Dense), "attend dense", stop="end"),
 ]
 
 
@@ -579,5 +598,5 @@ LAYERED = [
              "recompute %block in layers(0, -1)", "recompute %live"),
 ]
 
-ALL = PAIRS + FAST + CACHES + DYLLM + WINDOWS + COMPOSED + LAYERED
+ALL = PAIRS + FAST + VERIFIED + CACHES + DYLLM + WINDOWS + COMPOSED + LAYERED
 BY_NAME = {method.name: method for method in ALL}

@@ -161,6 +161,36 @@ class EvenAbove(Rule):
         return taken
 
 
+class Drafting:
+    """Which steps a forward pass makes if up to `drafts` of them are drafted ahead;
+    the steps `alone` have one of their own. What is drafted of a step: as many of the
+    positions that it may commit as it takes, the surest by what was predicted last
+    before the pass, with those tokens. As long as that is what a step commits, the
+    pass makes the next one, too. Nothing is run twice here: the steps are those of a
+    run without drafts, and the passes follow from what these predict and commit.
+    Source: FreeDave, generation/core.py (draft_steps is `drafts` + 1)."""
+
+    def __init__(self, drafts, alone=()):
+        self.drafts, self.alone, self.steps = drafts, alone, 0
+        self.passes, self.made, self.holds = 0, 0, False
+        self.known, self.latest = {}, {}
+
+    def step(self, may, tokens, sure, committed):
+        """The number of the pass, from 1, that makes a step which predicts these and commits {position: token}."""
+        self.steps += 1
+        if not self.holds or self.made > self.drafts or {self.steps, self.steps - 1} & set(self.alone):
+            self.passes, self.made, self.known = self.passes + 1, 0, dict(self.latest)
+        self.made += 1
+        self.holds = True  # a step that commits nothing comes out as drafted
+        if committed:
+            self.latest.update(zip(may, zip(tokens, sure)))
+            self.holds = all(p in self.known for p in may)
+            if self.holds:
+                best = largest([self.known[p][1] for p in may], len(committed))
+                self.holds = {may[i]: self.known[may[i]][0] for i in best} == committed
+        return self.passes
+
+
 class Ordered(Quotas):
     """LLaDA's random remasking with an order drawn beforehand: `order` lists the
     positions of the response (from 0). A block takes its own in that order."""

@@ -7,7 +7,7 @@ import sys
 
 import torch
 
-from .commit import predict, present
+from .commit import Drafting, predict, present
 from .trace import Record
 
 
@@ -107,11 +107,12 @@ class Method:
 
 @torch.no_grad()
 def generate(pieces, prompt, gen_length, method, rule, confidence="probability", stop=None,
-             sequence=0):
+             sequence=0, drafts=0, alone=()):
     """(tokens, records) of one prompt. stop "end": the run ends once EOS is
     committed and no mask stands before it; "narrow": besides, positions behind
-    EOS are ignored, decoded ones as well."""
-    run, records = Run(pieces, prompt, gen_length, stop), []
+    EOS are ignored, decoded ones as well. drafts: records have the forward "pass"
+    that makes a step if so many are drafted ahead, but for the steps `alone`."""
+    run, records, drafting = Run(pieces, prompt, gen_length, stop), [], Drafting(drafts, alone)
     rule.begin(run)
     method.begin(run)
     while not run.ended() and rule.next(run):
@@ -123,7 +124,7 @@ def generate(pieces, prompt, gen_length, method, rule, confidence="probability",
         again = [p for p in rule.again(run, may) if (reach is None or p in reach)
                  and method.row_of(run, p) in place]
         read = [method.row_of(run, p) for p in may + again]
-        committed, revoked = [], []
+        committed, revoked, tokens, sure = [], [], [], []
         if may:
             never = pieces.mask if rule.until_full else None
             logits = pieces.logits(x[[place[r] for r in read]])
@@ -141,4 +142,6 @@ def generate(pieces, prompt, gen_length, method, rule, confidence="probability",
         run.history.append([c[0] for c in committed])
         run.revoked = [c[0] for c in revoked]
         records.append(record.done(set(read), committed + revoked))
+        if drafts:
+            records[-1]["pass"] = drafting.step(may, tokens, sure, {c[0]: c[1] for c in committed})
     return run.tokens, records

@@ -45,6 +45,8 @@ logits     rows whose logits the commit rule looks at: those that predict masked
            position p
 committed  [position, token, confidence], by position; of a token that became a
            mask again [position, mask, the probability of what was there]
+pass       which forward pass made the step, from 1, where some are drafted ahead;
+           absent where each has a pass of its own
 totals     over the layers: rows (of queries), pairs, ffn_rows; bytes in f32 of
            K and V rows computed (kv_written) and of K and V rows that
            attention reads, but taken from an earlier step (kv_read)
@@ -240,7 +242,9 @@ def difference(expected, found):
                or refreshed_differ(expected["refreshed"], found.get("refreshed", []))
                or logits_differ(expected, found, n)
                or committed_differ(expected["committed"], found.get("committed", [])))
-    for field in TOTALS:
+    for field in ("pass", *TOTALS):
+        if field not in expected:
+            continue
         if not message and found.get(field, expected[field]) != expected[field]:
             message = f"{field}: {found[field]}, expected {expected[field]}"
     return message

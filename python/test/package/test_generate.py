@@ -72,6 +72,23 @@ class SameAsHeddleRunTest(unittest.TestCase):
         for step in steps:
             np.testing.assert_array_equal(step.revoked, step.tokens == mask)
 
+    def test_verified_drafts(self):
+        plain = heddle.compile(heddle.schedule("plain", heddle.attend()), model=llada)
+        drafted = heddle.compile(heddle.schedule("drafted", heddle.commit(verify=3), heddle.attend()), model=llada)
+        options = {**SHORT, "steps": SHORT["gen_length"]}
+        steps, made = [], [0] * len(PROMPTS)
+        found = llada.generate(PROMPTS, drafted, on_step=steps.append, **options)
+        expected = llada.generate(PROMPTS, plain, **options)
+        for mine, theirs in zip(found.sequences, expected.sequences):
+            np.testing.assert_array_equal(mine, theirs)
+        self.assertLess(found.steps, expected.steps)
+        for step in steps:
+            for sequence, copies, count in step.verified:
+                self.assertTrue(1 <= count <= copies <= 4)
+                made[sequence] += count
+        self.assertEqual(made, [expected.steps] * len(PROMPTS))
+        self.check(llada, drafted, PROMPTS, **SHORT)
+
     def test_timesteps(self):
         with heddle.load(DREAM, dtype="f32") as dream:
             made = heddle.compile(SCHEDULE, model=dream)

@@ -216,6 +216,7 @@ class TextTest(unittest.TestCase):
                                               on=second), until=second) +
                 reuse("kv") + recompute(all_positions, on=start) + recompute(block),
                 "threshold-revoke": commit("above", 0.6, revoke=0.9) + attend(),
+                "drafted-steps": commit(verify=3) + attend(),
                 "per-layer": attend(columns(keep="1/8", group=128), refresh=every(8)) +
                 attend(layers=(0, 1)) + attend(window(256), layers=(-1, -1)),
                 "columns-across-layers": attend(
@@ -517,6 +518,12 @@ class WrongTest(unittest.TestCase):
                       str(schedule("a", commit("above", 0.6, revoke=0.9, stop="eos"))))
         with self.assertRaisesRegex(ValueError, "revoke: 'much' is no ratio"):
             commit("above", 0.6, revoke="much")
+
+    def test_verifying(self):
+        self.assertIn("commit best(2) passes(at_least = 3) verify(drafts = 4) stop(eos)",
+                      str(schedule("a", commit("best", 2, passes=3, verify=4, stop="eos"))))
+        with self.assertRaisesRegex(TypeError, "verify"):
+            commit(verify="all")
 
     def test_numbers_of_numpy(self):
         import numpy as np

@@ -242,9 +242,9 @@ def difference(expected, found):
                or refreshed_differ(expected["refreshed"], found.get("refreshed", []))
                or logits_differ(expected, found, n)
                or committed_differ(expected["committed"], found.get("committed", [])))
-    for field in ("pass", *TOTALS):
-        if field not in expected:
-            continue
+    if not message and found.get("pass") != expected.get("pass"):
+        message = f"pass {found.get('pass')}, expected {expected.get('pass')}"
+    for field in TOTALS:
         if not message and found.get(field, expected[field]) != expected[field]:
             message = f"{field}: {found[field]}, expected {expected[field]}"
     return message

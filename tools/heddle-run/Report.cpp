@@ -245,15 +245,14 @@ std::string summary(const RunResult &result) {
             " at its peak (index layouts " +
             rt::formatBytes(result.memory.indexLayouts) + ")\n";
   if (const rt::Verified &all = totals.verified; all.copies > 0)
-    text +=
-        "verified: " + counted(all.steps, "step") + " of " +
-        counted(static_cast<int64_t>(result.promptLengths.size()), "sequence") +
-        " made in " + std::to_string(totals.steps) +
-        (totals.steps == 1 ? " forward pass" : " forward passes") + ", of " +
-        number(static_cast<double>(all.copies) /
-                   static_cast<double>(totals.steps),
-               1) +
-        " copies on average\n";
+    text += "verified: " + counted(all.steps, "step") + " of " +
+            counted(std::ssize(result.promptLengths), "sequence") +
+            " made in " + std::to_string(totals.steps) +
+            (totals.steps == 1 ? " forward pass, " : " forward passes, ") +
+            number(static_cast<double>(all.copies) /
+                       static_cast<double>(totals.steps),
+                   1) +
+            " copies a pass\n";
   if (result.generation.complete && result.dense.work.pairs > 0)
     text += costReport(result);
   if (saysNothing(result))

@@ -232,6 +232,23 @@ TEST(Report, SummarySaysWhereNothingWasSaved) {
   EXPECT_FALSE(has("all rows and pairs"));
 }
 
+TEST(Report, SaysHowManyStepsWereVerified) {
+  Fixture f;
+  EXPECT_EQ(summary(f.result).find("verified"), std::string::npos);
+  rt::StepRecord record;
+  record.step = 2;
+  const rt::Verified verified[] = {{0, 4, 3}, {1, 3, 1}};
+  record.verified = verified;
+  f.result.totals.add(record);
+  EXPECT_NE(
+      summary(f.result).find("\nverified: 4 steps of 2 sequences made in 2 "
+                             "forward passes, 3.5 copies a pass\n"),
+      std::string::npos)
+      << summary(f.result);
+  EXPECT_EQ(json::parse(jsonReport(f.result))["counters"]["verified"],
+            json({{"copies", 7}, {"steps", 4}}));
+}
+
 TEST(Report, SummarySaysThatNothingWasPrinted) {
   Fixture f;
   EXPECT_EQ(summary(f.result).find("the text is empty"), std::string::npos);

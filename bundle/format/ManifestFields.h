@@ -290,6 +290,11 @@ template <typename V> void fields(V &v, In<V, CommitRule> &x) {
   v("within", x.within, ofPositionsOrAll);
   if (v.has("revoke_below", x.revokes()))
     v("revoke_below", x.revokeBelow, UpTo{});
+  if (v.has("edit_above", x.edits())) {
+    v("edit_above", x.editAbove, UpTo{});
+    if (v.has("further_passes", x.furtherPasses > 0))
+      v("further_passes", x.furtherPasses, Range{1, maxSteps});
+  }
   v("stop_at_eos", x.stopAtEos);
   v("narrows", x.narrows);
 }

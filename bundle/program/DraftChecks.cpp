@@ -37,6 +37,8 @@ heddle::bundle::checkDrafts(const Manifest &manifest) {
               "and not when it is drafted"
         : rule.revokes()
             ? "revokes tokens, and which ones no earlier prediction says"
+        : rule.edits()
+            ? "edits tokens, and which ones no earlier prediction says"
             : "takes as many tokens as the step's own confidences say, which "
               "are not known when it is drafted";
     if (!rule.canBeDrafted())

@@ -396,3 +396,31 @@ std::optional<ProgramProblem> LayerChecker::checkPlaces() {
   }
   return problem;
 }
+
+std::vector<int64_t>
+heddle::bundle::firstLayers(const std::vector<LayerSpan> &spans) {
+  std::vector<std::pair<int64_t, int64_t>> named;
+  for (const LayerSpan &span : spans)
+    if (!span.isDefault && span.first >= 0)
+      named.emplace_back(span.first, span.last);
+  std::sort(named.begin(), named.end());
+  int64_t unnamed = 0;
+  for (const auto &[first, last] : named)
+    if (first <= unnamed)
+      unnamed = std::max(unnamed, last + 1);
+  std::vector<int64_t> layers;
+  for (const LayerSpan &span : spans)
+    layers.push_back(span.isDefault ? unnamed : span.first);
+  return layers;
+}
+
+void FirstOf::add(int64_t layer) {
+  std::optional<int64_t> &first = layer < 0 ? fromEnd : fromFront;
+  first = std::min(first.value_or(layer), layer);
+}
+
+bool FirstOf::comesBefore(int64_t layer) const {
+  if (fromFront && (layer < 0 || *fromFront < layer))
+    return true;
+  return layer < 0 && fromEnd && *fromEnd < layer;
+}

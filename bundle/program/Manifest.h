@@ -544,9 +544,12 @@ struct CommitRule {
     EvenAbove, ///< of an equal share those of confidence `ratio` and more, at
                ///< least the best one; later steps make up for the others.
                ///< Source: Fast-dLLM's released code for Dream
+    Entropy,   ///< those of least entropy, as many as may be so that the
+               ///< entropies of all but the last sum to `ratio` at most, in
+               ///< nats, at least one. Source: EB-Sampler
   };
   Kind kind = Kind::Quota;
-  Ratio ratio;            ///< Above, Factor, EvenAbove
+  Ratio ratio;            ///< Above, Factor, EvenAbove, Entropy
   int64_t count = 0;      ///< Best
   bool lastAlone = false; ///< Factor: where only the last candidate fails, it
                           ///< is taken too. Source: Fast-dLLM's released code
@@ -555,6 +558,13 @@ struct CommitRule {
   /// predicting rows the step computes, those whose probability is below it
   /// become masks again, the least probable first, fewer than the step commits.
   Ratio revokeBelow;
+  /// Above 0: those of these tokens in whose place the row draws another one of
+  /// this probability and more are replaced by it, before any is revoked, by a
+  /// step that commits or finds no mask in its block.
+  Ratio editAbove;
+  /// With `editAbove`: a block whose masks are gone takes further passes, at
+  /// most so many, while each changes something. Source: LLaDA2.1's samplers
+  int64_t furtherPasses = 0;
 
   bool stopAtEos = false;  ///< after a step of the rule EOS is looked for; once
                            ///< it is found, the sequence ends when no masked
@@ -582,16 +592,19 @@ struct CommitRule {
   bool hasEvenQuota() const {
     return kind == Kind::Even || kind == Kind::EvenAbove;
   }
-  bool hasRatio() const { return isAbove() || kind == Kind::Factor; }
+  bool hasRatio() const {
+    return isAbove() || kind == Kind::Factor || kind == Kind::Entropy;
+  }
   bool revokes() const { return revokeBelow.num > 0; }
   bool verifies() const { return drafts > 0; }
+  bool edits() const { return editAbove.num > 0; }
   /// Whether `ratio` is a confidence, at most 1.
   bool isAbove() const {
     return kind == Kind::Above || kind == Kind::EvenAbove;
   }
 
   /// Whether the model's own confidence orders candidates; else it is the
-  /// token's probability, which thresholds are of.
+  /// token's probability, which thresholds are of, or the negative entropy.
   bool hasModelsConfidence() const {
     return kind == Kind::Quota || kind == Kind::Best ||
            kind == Kind::Timesteps || kind == Kind::Even;
@@ -599,7 +612,7 @@ struct CommitRule {
   /// Whether what a step predicts, and commits not, says what the steps after
   /// it may: they take a number of tokens that is known, the surest ones.
   bool canBeDrafted() const {
-    return hasModelsConfidence() && within < 0 && !revokes();
+    return hasModelsConfidence() && within < 0 && !revokes() && !edits();
   }
   bool operator==(const CommitRule &) const = default;
 };

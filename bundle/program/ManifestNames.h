@@ -43,7 +43,8 @@ constexpr auto namesOf(Reuse::Attention) {
 }
 constexpr auto namesOf(CommitRule::Kind) {
   return std::to_array<Name>({"quota", "above", "factor", "random_order",
-                              "best", "timesteps", "even", "even_above"});
+                              "best", "timesteps", "even", "even_above",
+                              "entropy"});
 }
 constexpr auto namesOf(Encoding) {
   return std::to_array<Name>({"int32", "uint16", "bitmap"});

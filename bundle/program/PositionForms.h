@@ -138,8 +138,8 @@ struct SetFacts {
   /// It may change at any step; else at those of `changes` only.
   bool varies = false;
   std::vector<Cadence> changes;
-  /// Whether it holds what became a token at the step before, at every step
-  /// that does not compute all rows anyway.
+  /// Whether it holds what became a token at the step before, or another one,
+  /// at every step that does not compute all rows anyway.
   bool recent = false;
   /// The same of what became a mask again at the step before
   /// (CommitRule::revokes).

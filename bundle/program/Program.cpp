@@ -199,7 +199,7 @@ bool heddle::bundle::takesPlannedSteps(const Manifest &manifest,
                                        int64_t blockSteps) {
   return manifest.commit.leastPasses <= blockSteps &&
          !anyCommit(manifest, [](const CommitRule &rule) {
-           return !rule.byQuota() || rule.revokes();
+           return !rule.byQuota() || rule.revokes() || rule.furtherPasses > 0;
          });
 }
 

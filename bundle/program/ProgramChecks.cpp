@@ -152,6 +152,7 @@ public:
 
   /// Whether some step may make masks of tokens again.
   bool revokes() const { return anyCommit(manifest, &CommitRule::revokes); }
+  bool edits() const { return anyCommit(manifest, &CommitRule::edits); }
 
 private:
   void fail(At at, size_t index, std::string what) {
@@ -553,15 +554,18 @@ void Checker::checkPasses() {
            "begins with the rows that became tokens at the step before, which "
            "its positions need not hold, so that what they say would never be "
            "passed on; add committed(last = 1) to them");
-    // R18: something can be committed, and what is a mask again is computed.
+    // R18: something can be committed, and what has changed is computed.
     else if (layers.endsByChoice(i) &&
-             (revokes() || !canCommit(predictedBy(pass))))
+             (revokes() || edits() || !canCommit(predictedBy(pass))))
       fail(
           At::Pass, i,
-          revokes()
-              ? "may let rows end that a commit with `revoke` made masks again "
-                "at the step before, of which the token's keys and values "
-                "would stay cached; let its layers `reuse kv, output, ffn`"
+          revokes() || edits()
+              ? std::string("may let rows end that a commit with ") +
+                    (revokes() ? "`revoke` made masks again"
+                               : "`edit` gave another token") +
+                    " at the step before, of which the former token's keys and "
+                    "values would stay cached; let its layers `reuse kv, "
+                    "output, ffn`"
               : "lets rows end that it does not choose, and the rows that it "
                 "does not choose from need not hold the first masked position; "
                 "leave that out of `among`, by `except %rows, %first` with "
@@ -580,6 +584,11 @@ void Checker::checkPasses() {
            "a mask again at the step before, of which the token's keys and "
            "values would stay cached; add `positions undecoded` or the block "
            "to them");
+    else if (edits() && !factsOf(pass.rows).recent)
+      fail(At::Pass, i,
+           "computes rows that need not hold what a commit with `edit` gave "
+           "another token at the step before, of which the former one's keys "
+           "and values would stay cached; add committed(last = 1) to them");
   }
   if (!problem)
     checkFirstStep();
@@ -813,34 +822,6 @@ void Checker::checkRule(size_t index, const CommitRule &rule) {
           "a run may stop short of its end; let all hold the same, or the "
           "block");
   }
-}
-
-std::vector<int64_t>
-heddle::bundle::firstLayers(const std::vector<LayerSpan> &spans) {
-  std::vector<std::pair<int64_t, int64_t>> named;
-  for (const LayerSpan &span : spans)
-    if (!span.isDefault && span.first >= 0)
-      named.emplace_back(span.first, span.last);
-  std::sort(named.begin(), named.end());
-  int64_t unnamed = 0;
-  for (const auto &[first, last] : named)
-    if (first <= unnamed)
-      unnamed = std::max(unnamed, last + 1);
-  std::vector<int64_t> layers;
-  for (const LayerSpan &span : spans)
-    layers.push_back(span.isDefault ? unnamed : span.first);
-  return layers;
-}
-
-void FirstOf::add(int64_t layer) {
-  std::optional<int64_t> &first = layer < 0 ? fromEnd : fromFront;
-  first = std::min(first.value_or(layer), layer);
-}
-
-bool FirstOf::comesBefore(int64_t layer) const {
-  if (fromFront && (layer < 0 || *fromFront < layer))
-    return true;
-  return layer < 0 && fromEnd && *fromEnd < layer;
 }
 
 std::optional<ProgramProblem>

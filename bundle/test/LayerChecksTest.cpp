@@ -265,6 +265,9 @@ TEST(LayerChecks, RowsThatEndByChoice) {
                "weighs the confidence of what earlier steps predicted and left "
                "masked, and with `commit random_order` they predict what they "
                "commit alone");
+  EXPECT_PRED2(
+      holds, refusal([](Manifest &m) { m.commit.editAbove = {1, 2}; }),
+      "may let rows end that a commit with `edit` gave another token at");
   // An order in which something else is next.
   EXPECT_PRED2(holds, refusal([](Manifest &m) {
                  m.commit.kind = CommitRule::Kind::RandomOrder;

@@ -559,6 +559,35 @@ TEST(Manifest, SaysWhatIsRevokedWhereSomethingIs) {
             std::string::npos);
 }
 
+TEST(Manifest, SaysWhatIsEditedWhereSomethingIs) {
+  Manifest manifest = testManifest();
+  const std::string without = toJson(manifest);
+  EXPECT_EQ(without.find("edit_above"), std::string::npos)
+      << "older readers take bundles that do not edit";
+  EXPECT_EQ(without.find("further_passes"), std::string::npos);
+  manifest.commit.editAbove = {1, 2};
+  EXPECT_EQ(toJson(manifest).find("further_passes"), std::string::npos);
+  manifest.commit.furtherPasses = 16;
+  Result<Manifest> back = manifestFromJson(toJson(manifest));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->commit, manifest.commit);
+  EXPECT_FALSE(back->computesAll());
+  auto refused = [&](auto change, const char *expected) {
+    auto json = nlohmann::ordered_json::parse(toJson(manifest));
+    change(json["commit"]);
+    Result<Manifest> read = manifestFromJson(json.dump());
+    ASSERT_FALSE(read) << expected;
+    EXPECT_NE(read.error().text().find(expected), std::string::npos)
+        << read.error().text();
+  };
+  refused([](auto &j) { j["edit_above"] = "0/1"; }, "commit.edit_above");
+  refused([](auto &j) { j["edit_above"] = "3/2"; }, "commit.edit_above");
+  refused([](auto &j) { j["further_passes"] = 0; }, "commit.further_passes");
+  refused([](auto &j) { j["further_passes"] = (1 << 20) + 1; },
+          "commit.further_passes");
+  refused([](auto &j) { j.erase("edit_above"); }, "further_passes");
+}
+
 TEST(Manifest, SaysWhatIsDraftedWhereSomethingIs) {
   Manifest manifest = testManifest();
   EXPECT_EQ(toJson(manifest).find("drafts"), std::string::npos)

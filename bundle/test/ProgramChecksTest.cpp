@@ -202,7 +202,8 @@ private:
 /// 16, whose steps commit one position that is visible, computed and allowed:
 /// the first in the drawn order, else any; the token of position 17 is EOS.
 /// Steps that revoke commit up to three and make masks of fewer of the block's
-/// tokens. The model has five layers.
+/// tokens; steps that edit and commit give some of them others. The model has
+/// five layers.
 /// `shifted`: row p - 1 predicts position p. Returns the steps it takes; -1 if
 /// it gets stuck for longer than any cadence.
 class Simulation {
@@ -238,7 +239,7 @@ public:
       const CommitRule &rule = commitAt(manifest, place);
       int64_t commits = 0, most = rule.revokes() ? 1 + random() % 3 : 1;
       Set before = masked;
-      revoked = {};
+      revoked = edited = {};
       for (int64_t position : order) {
         bool predicted = active.count(position - shifted) ||
                          (alone && active.count(position));
@@ -256,6 +257,10 @@ public:
         } else if (rule.revokes() && token && revoked.size() + 1 < commits) {
           revoked.insert(position);
           ++revocations;
+        } else if (rule.edits() && token && commits > 0 && random() % 2) {
+          edited.insert(position);
+          committedAt[position] = step;
+          ++edits;
         }
       }
       for (int64_t position : revoked) {
@@ -277,11 +282,12 @@ public:
   /// Whether a layer computed a row that had ended in a layer before.
   bool computesEnded() const { return headless; }
 
-  /// Whether a step left a mask as it was that the step before had made of a
-  /// token, though it was visible.
-  bool leavesRevoked() const { return stale; }
+  /// Whether a step left a row as it was of which the step before had made a
+  /// mask, or another token, though it was visible.
+  bool leavesChanged() const { return stale; }
 
   int64_t revokedInAll() const { return revocations; }
+  int64_t editedInAll() const { return edits; }
 
   /// Tokens of positions that were not visible.
   int64_t committedUnseen() const { return behindWindow; }
@@ -355,7 +361,7 @@ private:
           kept.insert(p);
         } else {
           unwritten |= !kept.count(p);
-          stale |= revoked.count(p) && p < end();
+          stale |= (revoked.count(p) || edited.count(p)) && p < end();
         }
       }
     }
@@ -533,8 +539,8 @@ private:
   const int64_t shifted; ///< 0 or 1
   std::mt19937 random, confidences;
   const int64_t blockLength;
-  int64_t stepsAfterEos = 0, revocations = 0, behindWindow = 0;
-  Set revoked; ///< by the last step
+  int64_t stepsAfterEos = 0, revocations = 0, edits = 0, behindWindow = 0;
+  Set revoked, edited; ///< by the last step
   Set masked = {8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23};
   StepPlace place;
   std::vector<Set> values;
@@ -562,10 +568,11 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   int accepted = 0, refused = 0, stuck = 0, unwritten = 0, byNext = 0;
   int early = 0, late = 0, moving = 0, alone = 0, growing = 0, narrowing = 0;
   int ending = 0, cut = 0, blind = 0, revoking = 0, stale = 0;
+  int editing = 0, staleEdits = 0;
   int layered = 0, headless = 0, narrower = 0;
   int kept = 0, torn = 0, unseen = 0;
-  std::mt19937 ofParts(2);
-  for (int round = 0; round < 48000; ++round) {
+  std::mt19937 ofParts(2), ofEdits(3);
+  for (int round = 0; round < 54000; ++round) {
     Manifest manifest;
     manifest.reuse.kv = true;
     // Often the same cadence and the one a step later; or all is visible on the
@@ -632,6 +639,8 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
       manifest.commit.kind = CommitRule::Kind::RandomOrder;
     else if (below(2))
       manifest.datedCommits.push_back({{{When::Kind::On, someCadence()}}, {}});
+    if (ofEdits() % 6 == 0)
+      manifest.commit.editAbove = {1, 2};
     auto endSomehow = [&](CommitRule &rule) {
       rule.stopAtEos = below(3) == 0;
       rule.narrows = rule.stopAtEos && below(3);
@@ -702,7 +711,7 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     layered += good && byLayer;
     narrower += good && byLayer && !manifest.reuse.carries() &&
                 manifest.passes[1].rows != manifest.passes[2].rows;
-    EXPECT_FALSE(good && run.leavesRevoked()) << "round " << round;
+    EXPECT_FALSE(good && run.leavesChanged()) << "round " << round;
     const bool anyAlone =
         std::any_of(manifest.passes.begin(), manifest.passes.end(),
                     [](const Pass &pass) { return pass.alone; });
@@ -744,7 +753,9 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
     unwritten += run.readsUnwritten();
     early += run.asksTooEarly();
     revoking += good && rest.rows >= 0 && run.revokedInAll() > 0;
-    stale += run.leavesRevoked();
+    editing += good && rest.rows >= 0 && run.editedInAll() > 0;
+    stale += run.leavesChanged();
+    staleEdits += run.leavesChanged() && run.revokedInAll() == 0;
     accepted += good;
     alone += good && shifted && rest.alone && rest.rows >= 0;
     moving += good && manifest.showsAll() && visibleMoves(manifest);
@@ -780,6 +791,8 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   EXPECT_GT(alone, 50);
   EXPECT_GT(revoking, 50);
   EXPECT_GT(stale, 50);
+  EXPECT_GT(editing, 50);
+  EXPECT_GT(staleEdits, 50);
   EXPECT_GT(layered, 100);
   EXPECT_GT(headless, 500);
   EXPECT_GT(narrower, 20);

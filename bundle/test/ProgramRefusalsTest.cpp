@@ -261,4 +261,44 @@ TEST(ProgramRefusals, RevokedTokensAreMasksForAllThatGoesByThem) {
             std::string::npos);
 }
 
+/// What a schedule that edits must not say, beside the same without it.
+TEST(ProgramRefusals, EditedTokensAreComputedAnew) {
+  Cadence start, block;
+  start.kind = block.kind = Cadence::Kind::First;
+  start.count = block.count = 1;
+  block.inBlock = true;
+  auto refusal = [&](std::vector<Positions> positions, const Cadence &whole) {
+    Manifest manifest;
+    manifest.reuse.kv = true;
+    manifest.positions = std::move(positions);
+    Pass all, rest;
+    all.when = {{When::Kind::On, whole}};
+    rest.rows = static_cast<int64_t>(manifest.positions.size()) - 1;
+    manifest.passes = {all, rest};
+    EXPECT_FALSE(checkProgram(manifest)) << "it is fine without `edit`";
+    manifest.commit.editAbove = {9, 10};
+    std::optional<ProgramProblem> problem = checkProgram(manifest);
+    EXPECT_TRUE(!problem || problem->at == ProgramProblem::At::Pass);
+    return problem ? problem->what : "";
+  };
+  using Kind = Positions::Kind;
+  const std::string stale = "need not hold what a commit with `edit` gave";
+  for (Kind kind : {Kind::All, Kind::Response})
+    EXPECT_EQ(refusal({setOf(kind)}, start), "");
+  for (Kind kind : {Kind::Block, Kind::FromBlock}) {
+    EXPECT_EQ(refusal({setOf(kind)}, block), "");
+    EXPECT_NE(refusal({setOf(kind)}, start).find(stale), std::string::npos)
+        << "the last step of a block edits too";
+  }
+  Positions both = setOf(Kind::Union);
+  both.of = {0, 1};
+  EXPECT_NE(refusal({setOf(Kind::Undecoded)}, start).find(stale),
+            std::string::npos);
+  EXPECT_EQ(
+      refusal({setOf(Kind::Undecoded), setOf(Kind::Committed, 1), both}, start),
+      "");
+  EXPECT_EQ(
+      refusal({setOf(Kind::Undecoded), setOf(Kind::Decoded), both}, start), "");
+}
+
 } // namespace

@@ -61,13 +61,14 @@ double operationsOf(const rt::ModelConfig &config,
 nb::dict stepDict(const rt::ModelConfig &config, const rt::StepRecord &record) {
   std::vector<int64_t> sequences, positions;
   std::vector<int32_t> tokens;
-  std::vector<uint8_t> revoked;
+  std::vector<uint8_t> revoked, edited;
   std::vector<double> confidences;
   for (const rt::Commit &commit : record.commits) {
     sequences.push_back(commit.sequence);
     positions.push_back(commit.position);
     tokens.push_back(commit.token);
     revoked.push_back(commit.revoked);
+    edited.push_back(commit.edited);
     confidences.push_back(commit.confidence);
   }
   nb::dict step;
@@ -78,6 +79,7 @@ nb::dict stepDict(const rt::ModelConfig &config, const rt::StepRecord &record) {
   step["positions"] = toArray(std::move(positions));
   step["tokens"] = toArray(std::move(tokens));
   step["revoked"] = toArray(std::move(revoked));
+  step["edited"] = toArray(std::move(edited));
   step["confidences"] = toArray(std::move(confidences));
   step["rows"] = record.rowsComputed;
   step["pairs"] = record.counters.pairs;
@@ -96,15 +98,18 @@ nb::dict stepDict(const rt::ModelConfig &config, const rt::StepRecord &record) {
 
 /// What heddle.Generation tells of each step.
 struct Timeline {
-  std::vector<int64_t> committed, revoked, rows, refreshes;
+  std::vector<int64_t> committed, revoked, edited, rows, refreshes;
   std::vector<double> seconds;
 
   void add(const rt::StepRecord &record) {
-    int64_t masks = 0;
-    for (const rt::Commit &commit : record.commits)
+    int64_t masks = 0, others = 0;
+    for (const rt::Commit &commit : record.commits) {
       masks += commit.revoked;
+      others += commit.edited;
+    }
     revoked.push_back(masks);
-    committed.push_back(std::ssize(record.commits) - masks);
+    edited.push_back(others);
+    committed.push_back(std::ssize(record.commits) - masks - others);
     rows.push_back(record.rowsComputed);
     refreshes.push_back(record.counters.refreshes);
     seconds.push_back(record.seconds);
@@ -113,6 +118,7 @@ struct Timeline {
     nb::dict result;
     result["committed"] = toArray(std::move(committed));
     result["revoked"] = toArray(std::move(revoked));
+    result["edited"] = toArray(std::move(edited));
     result["rows"] = toArray(std::move(rows));
     result["refreshes"] = toArray(std::move(refreshes));
     result["seconds"] = toArray(std::move(seconds));
@@ -270,6 +276,10 @@ NB_MODULE(_heddle, m) {
                    [](const bundle::Bundle &b) {
                      return anyCommit(b.manifest(),
                                       &bundle::CommitRule::revokes);
+                   })
+      .def_prop_ro("edits",
+                   [](const bundle::Bundle &b) {
+                     return anyCommit(b.manifest(), &bundle::CommitRule::edits);
                    })
       .def_prop_ro("targets",
                    [](const bundle::Bundle &b) {

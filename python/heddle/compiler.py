@@ -132,6 +132,11 @@ class Bundle:
         """Whether a step may make masks again of what earlier steps committed (`revoke`)."""
         return self._native.revokes
 
+    @property
+    def edits(self) -> bool:
+        """Whether a step may give another token to what earlier steps committed (`edit`)."""
+        return self._native.edits
+
     def __bytes__(self):
         return self._data
 

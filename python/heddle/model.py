@@ -30,9 +30,11 @@ class Step:
     #: uint8: 1 where `revoke` made a mask again of what an earlier step committed: the token is then the mask, and the
     #: confidence the probability of what was there
     revoked: np.ndarray
+    #: uint8: 1 where `edit` put the token in the place of another one, which an earlier step had committed
+    edited: np.ndarray
     #: float64: the token's probability, in [0, 1]. With alg="topk_margin" the difference of the two largest
-    #: probabilities, in [0, 1]; with alg="entropy" the negative entropy in nats, at most 0; with
-    #: remasking="random" a random number in (0, 1)
+    #: probabilities, in [0, 1]; with alg="entropy" and commits by
+    #: entropy the negative entropy in nats, at most 0; with remasking="random" a random number in (0, 1)
     confidences: np.ndarray
     rows: int  #: of the forward pass
     pairs: int  #: (query, key) pairs of attention, all layers and heads
@@ -57,7 +59,7 @@ class Generation:
     steps: int  #: that were done, one forward pass each
     complete: bool  #: False when a callback ended the run
     seconds: float  #: of its steps
-    #: arrays [steps]: "committed" and "revoked" (tokens), "rows" (of the forward pass), "refreshes" (index lists selected
+    #: arrays [steps]: "committed", "revoked" and "edited" (tokens), "rows" (of the forward pass), "refreshes" (index lists selected
     #: anew), int64, and "seconds", float64
     timeline: dict
 

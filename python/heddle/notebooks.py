@@ -80,7 +80,7 @@ class Bar:
         if self._bar is None:
             self._bar = self._tqdm(total=step.total_steps, unit="step")
         self._bar.total = step.total_steps
-        self._tokens += len(step.tokens) - 2 * int(step.revoked.sum())
+        self._tokens += len(step.tokens) - 2 * int(step.revoked.sum()) - int(step.edited.sum())
         self._bar.set_postfix(tokens=self._tokens, refresh=False)
         self._bar.update(step.step - self._bar.n)
 

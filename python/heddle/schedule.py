@@ -809,21 +809,23 @@ def recompute(rows: Union[Positions, Exact], *, on=None, alone: bool = False, un
 
 def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
            last_alone: bool = False, within: Optional[Positions] = None, on=None,
-           revoke: Optional[Ratio] = None, passes: Optional[int] = None, verify: Optional[int] = None,
-           stop: Optional[str] = None) -> Schedule:
+           revoke: Optional[Ratio] = None, edit: Optional[Ratio] = None, further: Optional[int] = None,
+           passes: Optional[int] = None, verify: Optional[int] = None, stop: Optional[str] = None) -> Schedule:
     """Which predictions become tokens.
 
     kind: "quota", "above" (value: a confidence, 0 to 1), "factor" (value: a ratio), "best" (value: how many),
-    "timesteps", "even", "even_above" (a confidence) or "random_order". last_alone: with "factor", the last candidate is
+    "timesteps", "even", "even_above" (a confidence), "entropy" (a sum in nats) or "random_order". last_alone: with "factor", the last candidate is
     taken where it alone fails. within: positions that may be committed. on: a cadence or several, whose steps alone it
     is for. revoke: tokens of the block whose probability falls below it become masks again, fewer at a step than it
-    commits. passes: the fewest steps of a block. verify: so many steps at most are drafted ahead and verified in one
-    forward pass, for the same tokens. stop: "eos" or "eos, narrowing". TypeError for a value or last_alone
-    that the kind has not, ValueError for another word. Source: docs/Spec/Commit.md."""
+    commits. edit: tokens of the block in whose place the model now predicts another one, with this probability and
+    more, become that one. further: with edit, at most so many more passes of a block whose masks are gone, while each
+    changes something. passes: the fewest steps of a block. verify: so many steps at most are drafted ahead and verified
+    in one forward pass, for the same tokens. stop: "eos" or "eos, narrowing". TypeError for a value or last_alone that
+    the kind has not and for further without edit, ValueError for another word. Source: docs/Spec/Commit.md."""
     _one_of(kind, "commit", ("quota", "above", "factor", "best", "timesteps", "even",
-                             "even_above", "random_order"))
+                             "even_above", "entropy", "random_order"))
     text = f"commit {kind}"
-    if (value is not None) != (kind in ("above", "factor", "best", "even_above")):
+    if (value is not None) != (kind in ("above", "factor", "best", "even_above", "entropy")):
         raise TypeError(f"commit: {kind!r} takes {'no' if value is not None else 'a'} value")
     if _kind(last_alone, bool, "last_alone", "True or False") and kind != "factor":
         raise TypeError(f"commit: {kind!r} takes no last_alone; 'factor' does")
@@ -838,6 +840,11 @@ def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
     text += when
     if revoke is not None:
         text += f" revoke(below = {ratio_text(revoke, 'revoke')})"
+    if edit is not None:
+        more = f", further = {_count(further, 'further')}" if further is not None else ""
+        text += f" edit(above = {ratio_text(edit, 'edit')}{more})"
+    elif further is not None:
+        raise TypeError("commit: further passes only edit; give edit, too")
     if passes is not None:
         text += f" passes(at_least = {_count(passes, 'passes')})"
     if verify is not None:

@@ -197,6 +197,14 @@ class CommitTest(unittest.TestCase):
         self.assertEqual(rule.choose(None, [5, 6, 7], [0.1, 0.3, 0.3]), [1])
         self.assertEqual(rule.choose(None, [5, 6, 7], [0.9, 0.3, 0.95]), [0, 2])
 
+    def test_entropies_sum_to_a_bound(self):
+        rule, sure = commit.EntropyBound(4, 0.5), [-0.3, -0.1, -0.2, -0.9, -0.1]
+        # 0.1, 0.1, 0.2 and 0.3 in this order: 0.4 stands before the fourth, 0.7 before the fifth.
+        self.assertEqual(rule.choose(None, [5, 6, 7, 8, 9], sure), [0, 1, 2, 4])
+        rule.bound = 0.05
+        self.assertEqual(rule.choose(None, [5, 6, 7, 8, 9], sure), [1])
+        self.assertEqual(rule.choose(None, [5], [-3.0]), [0])
+
     def test_revoking_takes_the_least_probable_and_fewer_than_are_committed(self):
         rule = commit.Revoking(commit.Threshold(4, 0.6), 0.9)
         now = [0.95, 0.2, 0.9, 0.5, 0.2]
@@ -270,6 +278,61 @@ class CommitTest(unittest.TestCase):
                 runs.append((tokens, records))
             self.assertEqual(runs[0], runs[1])
             self.assertEqual(runs[0], runs[2])
+
+    def test_editing_replaces_what_is_drawn_otherwise(self):
+        for family in FAMILIES:
+            edited = later = 0
+            for method, rule, further in (
+                    (pairs.Dense, lambda: commit.Threshold(12, 0.2), 0),
+                    (lambda: cached.FastDllm(dual=True), lambda: commit.Best(12, 5), 3),
+                    (pairs.Dense, lambda: commit.Quotas(8, 12), 2),
+                    (pairs.Dense, lambda: commit.Revoking(commit.Threshold(12, 0.2), 1.0), 2)):
+                pieces = family()
+                tokens, records = run.generate(pieces, prompt_of(3, 5), 24, method(),
+                                               commit.Editing(rule(), 0.0, further))
+                self.assertNotIn(pieces.mask, tokens)
+                there = {}
+                for record in records:
+                    fresh = [c for c in record["committed"] if c[0] not in there]
+                    for position, token, _ in record["committed"]:
+                        self.assertNotEqual(there.get(position), token)
+                        edited += position in there and token != pieces.mask
+                        there[position] = token
+                        if token == pieces.mask:
+                            del there[position]
+                    later += not fresh
+                self.assertEqual([there[p] for p in range(5, 29)], tokens[5:])
+                self.assertLessEqual(len(records), 24 + 2 * further)
+            self.assertGreater(edited, 20)
+            self.assertGreater(later, 3)
+
+    def test_further_passes_end(self):
+        for further, changes, steps in ((0, 9, 1), (3, 1, 3), (3, 9, 4)):
+            pieces, rule = tiny_llada(), commit.Editing(commit.Best(4, 4), 0.5, further)
+            state = run.Run(pieces, [1, 2], 4)
+            rule.begin(state)
+            taken = 0
+            while rule.next(state):
+                taken += 1
+                state.tokens[2:] = [5, 6, 7, 8]
+                state.history.append([2, 3, 4, 5] if taken == 1 else [])
+                state.edited = [2] if 1 < taken <= 1 + changes else []
+            self.assertEqual(taken, steps)
+
+    def test_edits_are_of_steps_that_commit(self):
+        pieces, rule = tiny_llada(), commit.Editing(commit.Best(4, 4), 0.5, 2)
+        state = run.Run(pieces, [1, 2], 4)
+        rule.begin(state)
+        rule.next(state)
+        state.tokens[2:4] = [5, 6]
+        self.assertEqual(rule.again(state, [4, 5]), [2, 3])
+        self.assertEqual(rule.again(state, []), [])
+        self.assertEqual(rule.edit(state, [5, 6], [5, 7], [0.9, 0.9], 1), [1])
+        self.assertEqual(rule.edit(state, [5, 6], [8, 7], [0.4, 0.9], 1), [1])
+        self.assertEqual(rule.edit(state, [5, 6], [8, 7], [0.5, 0.9], 0), [])
+        state.tokens[4:] = [7, 8]
+        self.assertEqual(rule.again(state, []), [2, 3, 4, 5])
+        self.assertEqual(rule.edit(state, [5, 6, 7, 8], [8, 6, 7, 8], [0.5] * 4, 0), [0])
 
     def test_until_done_and_waste(self):
         pieces = tiny_llada()

@@ -76,9 +76,13 @@ class CatalogueTest(unittest.TestCase):
                     self.assertEqual(r["rows"], sum(len(every(e["queries"])) for e in r["layers"]))
                     for position, token, _ in r["committed"]:
                         self.assertTrue({pieces.row_of(position), position} & set(every(r["logits"])))
+                        if position in made and token != pieces.mask:
+                            self.assertIn("edit", method.name)
+                            self.assertNotEqual(token, made[position])
+                            made[position] = token
+                            continue
                         if position in made:
                             self.assertIn("revoke", method.name)
-                            self.assertEqual(token, pieces.mask)
                             del made[position]
                             undecoded.add(position)
                             continue
@@ -101,7 +105,7 @@ class CatalogueTest(unittest.TestCase):
             less = [sum(r["rows"] for r in records) < rows, sum(r["pairs"] for r in records) < pairs,
                     sum(r["ffn_rows"] for r in records) < rows]
             if method.name in ("fast-dllm-parallel", "fast-dllm-whole-dream.code", "even-dream",
-                               "sparsed.code", "sparsed-dim.code", "revoke"):
+                               "sparsed.code", "sparsed-dim.code", "revoke", "edit", "edit-revoke", "edit-quota"):
                 continue  # fewer passes or other commits; no fewer blocks of three
             if method.drafts:
                 continue  # the steps of the same run without

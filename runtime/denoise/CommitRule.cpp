@@ -7,8 +7,6 @@
 
 #include "runtime/denoise/CommitRule.h"
 
-#include "runtime/sample/Sampler.h"
-
 #include <algorithm>
 #include <functional>
 
@@ -70,8 +68,22 @@ std::vector<int64_t> chooseCommits(const bundle::CommitRule &rule,
         break;
       count = static_cast<int64_t>(m);
     }
+  } else if (rule.kind == Kind::Entropy) {
+    std::vector<double> sorted(confidence.begin(), confidence.end());
+    std::sort(sorted.begin(), sorted.end(), std::greater<>());
+    double before = 0;
+    for (count = 1; count < std::ssize(sorted); ++count)
+      if ((before -= sorted[static_cast<size_t>(count) - 1]) > bound)
+        break;
   }
   return largestConfidence(confidence, count);
+}
+
+bool isReplaced(const bundle::CommitRule &rule, int32_t token,
+                const Draw &draw) {
+  const double bound = static_cast<double>(rule.editAbove.num) /
+                       static_cast<double>(rule.editAbove.den);
+  return rule.edits() && draw.token != token && draw.confidence >= bound;
 }
 
 std::vector<int64_t> chooseRevoked(const bundle::CommitRule &rule,

@@ -9,6 +9,7 @@
 #define HEDDLE_RUNTIME_DENOISE_COMMITRULE_H
 
 #include "bundle/program/Manifest.h"
+#include "runtime/sample/Sampler.h"
 
 #include <cstdint>
 #include <span>
@@ -39,10 +40,18 @@ int64_t longestIdle(const bundle::Manifest &manifest, int64_t steps);
 /// number of candidates; RandomOrder's candidates are as many. Other kinds
 /// choose at least one, if there is one.
 ///
-/// Sources: Fast-dLLM, algorithm 1 (threshold) and its factor rule.
+/// Sources: Fast-dLLM, algorithm 1 (threshold) and its factor rule; EB-Sampler
+/// (Ben-Hamu et al. 2025): confidences are negative entropies.
 std::vector<int64_t> chooseCommits(const bundle::CommitRule &rule,
                                    std::span<const double> confidence,
                                    int64_t quota);
+
+/// Whether a rule that edits replaces a token by what its row draws.
+///
+/// Source: LLaDA2.1 (Bie et al. 2026); docs/Spec/Commit.md says where its
+/// samplers differ.
+bool isReplaced(const bundle::CommitRule &rule, int32_t token,
+                const Draw &draw);
 
 /// Which of one sequence's tokens become masks again at a step that commits
 /// `commits` others: indices into `probability` [tokens], ascending. Always

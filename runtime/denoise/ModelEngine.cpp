@@ -13,6 +13,7 @@
 #include "runtime/denoise/CommitRule.h"
 #include "runtime/denoise/Denoise.h"
 #include "runtime/denoise/SequenceRun.h"
+#include "runtime/sample/LogitRow.h"
 
 #include <algorithm>
 
@@ -45,12 +46,13 @@ public:
 
 private:
   /// A position whose row goes through the LM head: a masked one, or one whose
-  /// token may become a mask again.
+  /// token may become another one, or a mask again.
   struct Candidate {
     int64_t slot; ///< of the batch's sequences
     int64_t position;
     int64_t row;        ///< of the batch, that predicts it
     bool again = false; ///< there is a token
+    double present = 0; ///< its probability, if it may become a mask
   };
 
   void draftSteps();
@@ -61,8 +63,18 @@ private:
   Status collectCandidates();
   Status forward();
   void dropEnded();
-  Draw draw(const Candidate &candidate, std::span<float> logits,
+  bool mayRevoke(const Candidate &candidate) const {
+    return candidate.again &&
+           runOf(candidate.slot)->isRevocable(candidate.position);
+  }
+  bool byEntropy(const Candidate &candidate) const {
+    return !candidate.again &&
+           runOf(candidate.slot)->stepRule().kind == CommitKind::Entropy;
+  }
+  Draw draw(Candidate &candidate, std::span<float> logits,
             std::span<const float> unconditional) const;
+  Draw lookedAt(const Candidate &candidate, std::span<float> logits,
+                std::span<const float> unconditional) const;
   double orderOf(const SequenceRun &run, int64_t position,
                  const Draw &draw) const;
   /// Candidates that follow each other: [begin, end).
@@ -164,8 +176,9 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
   // A block that lasts until it is full must not draw masks for ever. Nor one
   // that goes by an order: what was passed over would stay the next. Nor where
   // rows may be the block's alone, or nothing is decoded behind EOS: what was
-  // passed over would stay in front.
+  // passed over would stay in front. Nor may an edit make a mask of a token.
   if (endsWhenFull(schedule.commit, schedule.datedCommits) ||
+      anyCommit(schedule, &bundle::CommitRule::edits) ||
       anyOf({CommitKind::RandomOrder}) || schedule.visible >= 0 ||
       !schedule.passes.empty() ||
       anyCommit(schedule, &bundle::CommitRule::narrows))
@@ -174,6 +187,7 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
   if (Status status = checkSchedule(schedule, options); !status)
     return status;
   byProbability = options.sampling;
+  byProbability.remasking = Remasking::LowConfidence;
   if (byProbability.timesteps)
     byProbability.timesteps->rule = TransferRule::MaskgitPlus;
   runs.clear();
@@ -439,18 +453,22 @@ Status ModelEngine::collectCandidates() {
   candidates.clear();
   for (int64_t slot = 0; slot < slots(); ++slot) {
     const SequenceRun *of = runOf(slot);
-    if (!of || (of->stepRule().byQuota() && of->quota() == 0))
+    if (!of)
+      continue;
+    const bool edits = of->stepRule().edits();
+    if (of->stepRule().byQuota() && of->quota() == 0 &&
+        !(edits && of->isExtraPass()))
       continue;
     const SequenceRun &run = *of;
     const bool ordered = run.stepRule().kind == CommitKind::RandomOrder;
     const size_t first = candidates.size();
-    const size_t most = ordered ? first + size_t(run.quota()) : SIZE_MAX;
+    const int64_t most = ordered ? run.quota() : INT64_MAX;
     bool open = run.isExtraPass(); // the sampler may leave all for later
     int64_t masked = 0;
     for (int64_t i : run.order()) {
-      if (candidates.size() == most)
-        break;
-      const bool again = run.isRevocable(i);
+      const bool again = run.isRevocable(i) || run.isEditable(i);
+      if (masked == most && !again)
+        continue;
       if (i >= std::min(run.blockEnd(), run.textEnd()) ||
           !(run.masked()[i] || again) || !executor.inCommitSet(slot, i))
         continue;
@@ -464,8 +482,9 @@ Status ModelEngine::collectCandidates() {
       if (again || run.isCandidate(i))
         candidates.push_back({slot, i, row, again});
     }
-    // With one candidate fewer than one token is revoked.
-    if (masked < 2)
+    // With one candidate fewer than one token is revoked. Edits need one, but
+    // where there is none any more.
+    if (edits ? masked == 0 && !run.isExtraPass() : masked < 2)
       candidates.erase(
           std::remove_if(candidates.begin() + first, candidates.end(),
                          [](const Candidate &each) { return each.again; }),
@@ -518,10 +537,11 @@ Status ModelEngine::forward() {
   }
   // Where the most probable token and its probability are all that counts.
   const SampleOptions &sampling = options.sampling;
-  const bool again =
-      std::any_of(candidates.begin(), candidates.end(),
-                  [](const Candidate &each) { return each.again; });
-  if (model.givesBest() && !again && !guided && !sampling.timesteps &&
+  const bool asksMore = std::any_of(candidates.begin(), candidates.end(),
+                                    [&](const Candidate &each) {
+                                      return mayRevoke(each) || byEntropy(each);
+                                    });
+  if (model.givesBest() && !asksMore && !guided && !sampling.timesteps &&
       sampling.temperature == 0 &&
       sampling.remasking == Remasking::LowConfidence &&
       !sampling.logitsEosInf && !sampling.confidenceEosEotInf) {
@@ -548,22 +568,44 @@ Status ModelEngine::forward() {
   return model.forward(*batch, packed, executor, request);
 }
 
+/// What a row's logits, which are changed, say of the token that is there.
+Draw ModelEngine::lookedAt(const Candidate &candidate, std::span<float> logits,
+                           std::span<const float> unconditional) const {
+  const int32_t token = runOf(candidate.slot)->tokens()[candidate.position];
+  return byProbability.timesteps
+             ? lookAgainByTimesteps(logits, byProbability, token)
+             : lookAgain(logits, unconditional, byProbability, token);
+}
+
 /// What a row's logits, which are changed, say of the position.
-Draw ModelEngine::draw(const Candidate &candidate, std::span<float> logits,
+Draw ModelEngine::draw(Candidate &candidate, std::span<float> logits,
                        std::span<const float> unconditional) const {
   const SequenceRun &run = *runOf(candidate.slot);
   const int64_t step = run.place().step, position = candidate.position;
-  if (candidate.again) {
-    const int32_t token = run.tokens()[position];
-    return byProbability.timesteps
-               ? lookAgainByTimesteps(logits, byProbability, token)
-               : lookAgain(logits, unconditional, byProbability, token);
+  const bool edits = run.isEditable(position);
+  if (mayRevoke(candidate)) {
+    thread_local std::vector<float> copy;
+    if (edits)
+      copy.assign(logits.begin(), logits.end());
+    const Draw present =
+        lookedAt(candidate, edits ? std::span(copy) : logits, unconditional);
+    candidate.present = present.confidence;
+    if (!edits)
+      return present;
   }
   const SampleOptions &sampling =
-      run.stepRule().hasModelsConfidence() ? options.sampling : byProbability;
-  return sampling.timesteps
-             ? drawByTimesteps(logits, sampling, step, position)
-             : drawToken(logits, unconditional, sampling, step, position);
+      run.stepRule().hasModelsConfidence() && !candidate.again
+          ? options.sampling
+          : byProbability;
+  Draw drawn = sampling.timesteps
+                   ? drawByTimesteps(logits, sampling, step, position)
+                   : drawToken(logits, unconditional, sampling, step, position);
+  if (byEntropy(candidate) && drawn.token >= 0) {
+    const float reference = logits[argmax(logits)];
+    drawn.confidence = negativeEntropy(logits, reference,
+                                       sumOfExponentials(logits, reference));
+  }
+  return drawn;
 }
 
 /// What candidates of a sequence are ordered by. Only the model's own rule adds
@@ -600,33 +642,52 @@ void ModelEngine::commit(int64_t s, Range range) {
   std::vector<double> confidence, probability;
   SequenceRun &run = runs[s];
   const auto before = std::ssize(commits);
-  for (size_t c = range.begin; c < range.end; ++c) {
-    const bool again = candidates[c].again;
-    (again ? tokens : masked).push_back(c);
-    if (again)
-      probability.push_back(draws[c].confidence);
-    else
+  for (size_t c = range.begin; c < range.end; ++c)
+    if (!candidates[c].again) {
+      masked.push_back(c);
       confidence.push_back(orderOf(run, candidates[c].position, draws[c]));
-  }
+    }
   const bundle::CommitRule &rule = run.stepRule();
   const int64_t quota = std::min<int64_t>(run.quota(), confidence.size());
   const std::vector<int64_t> chosen = chooseCommits(rule, confidence, quota);
-  auto add = [&](int64_t position, int32_t token, double confidence,
-                 bool revoked) {
-    commits.push_back(
-        {s, position, token, confidence, revoked, run.place().step});
+  auto add = [&](Commit commit) {
+    commit.sequence = s;
+    commit.step = run.place().step;
+    commits.push_back(commit);
   };
+  // A step that commits nothing leaves all as it is, unless all is committed.
+  const bool edits = !chosen.empty() || run.isExtraPass();
+  for (size_t c = range.begin; c < range.end; ++c) {
+    if (!candidates[c].again)
+      continue;
+    const int64_t position = candidates[c].position;
+    const Draw &draw = draws[c];
+    if (edits && isReplaced(rule, run.tokens()[position], draw)) {
+      run.edit(position, draw.token);
+      add({.position = position,
+           .token = draw.token,
+           .confidence = draw.confidence,
+           .edited = true});
+    } else {
+      tokens.push_back(c);
+      probability.push_back(candidates[c].present);
+    }
+  }
   for (int64_t each : chosen) {
     const Draw &draw = draws[masked[each]];
     const int64_t position = candidates[masked[each]].position;
     run.commit(position, draw.token);
-    add(position, draw.token, draw.confidence, /*revoked=*/false);
+    add({.position = position,
+         .token = draw.token,
+         .confidence = draw.confidence});
   }
   for (int64_t each : chooseRevoked(rule, probability, std::ssize(chosen))) {
     const int64_t position = candidates[tokens[each]].position;
     run.revoke(position);
-    add(position, model.config().maskToken, probability[each],
-        /*revoked=*/true);
+    add({.position = position,
+         .token = model.config().maskToken,
+         .confidence = probability[each],
+         .revoked = true});
   }
   std::sort(
       commits.begin() + before, commits.end(),

@@ -57,12 +57,15 @@ SequenceRun::SequenceRun(std::span<const int32_t> promptTokens,
 /// Looks up what holds for the step at hand.
 void SequenceRun::enterStep() {
   ruleNow = bundle::datedCommitAt(dated, at).value_or(dated.size());
+  extra = maskedInBlock() == 0;
+  changed = false;
   findNext();
 }
 
 void SequenceRun::beginBlock() {
   maskedAtStart = maskedInBlock();
   committedInBlock = 0;
+  extraPasses = 0;
 }
 
 /// Fills in `upcoming`.
@@ -79,10 +82,6 @@ void SequenceRun::findNext() {
 int64_t SequenceRun::maskedInBlock() const {
   auto begin = mask.begin() + blockBegin();
   return std::count(begin, begin + blockLength, 1);
-}
-
-bool SequenceRun::isExtraPass() const {
-  return at.stepInBlock <= rule.leastPasses && maskedInBlock() == 0;
 }
 
 int64_t SequenceRun::maskedInResponse() const {
@@ -104,10 +103,10 @@ bool SequenceRun::isCandidate(int64_t position) const {
          isTransferred(sampling, timestep(), at.totalSteps, position);
 }
 
-bool SequenceRun::isRevocable(int64_t position) const {
-  return stepRule().revokes() && !mask[position] && position != eos &&
-         position >= blockBegin() && position < std::min(blockEnd(), end) &&
-         committed[position] < at.step;
+/// Of a rule that looks at tokens again.
+bool SequenceRun::mayChange(int64_t position) const {
+  return !mask[position] && position != eos && position >= blockBegin() &&
+         position < std::min(blockEnd(), end) && committed[position] < at.step;
 }
 
 int64_t SequenceRun::quota() const {
@@ -142,6 +141,7 @@ void SequenceRun::commit(int64_t position, int32_t token) {
   mask[position] = token == maskToken;
   committed[position] = mask[position] ? 0 : static_cast<int32_t>(at.step);
   ++committedInBlock;
+  changed = true;
 }
 
 void SequenceRun::revoke(int64_t position) {
@@ -153,6 +153,13 @@ void SequenceRun::revoke(int64_t position) {
   --committedInBlock;
 }
 
+void SequenceRun::edit(int64_t position, int32_t token) {
+  assert(isEditable(position) && token != maskToken && "the token is to stay");
+  sequence[position] = token;
+  committed[position] = static_cast<int32_t>(at.step);
+  changed = true;
+}
+
 void SequenceRun::advance() {
   if (stepRule().stopAtEos)
     lookForEos();
@@ -162,6 +169,10 @@ void SequenceRun::advance() {
                         : at.stepInBlock >= at.blockSteps &&
                               committedInBlock >= maskedAtStart;
   last &= at.stepInBlock >= rule.leastPasses;
+  extraPasses += extra;
+  // What this step has changed may make another token of something.
+  last &= !changed || maskedInBlock() > 0 ||
+          extraPasses >= stepRule().furtherPasses;
   ++at.step;
   ++at.stepInBlock;
   if (last) {

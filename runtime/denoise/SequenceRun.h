@@ -25,7 +25,8 @@ namespace heddle::rt {
 /// Blocks share the planned steps equally. A block lasts its planned steps and
 /// as many more as what had no candidates needs, or with a rule that
 /// endsWhenFull() until none of its positions is masked; at least
-/// CommitRule::leastPasses.
+/// CommitRule::leastPasses, and with CommitRule::furtherPasses some more while
+/// they change something.
 class SequenceRun {
 public:
   /// `dated`: the rules of some of the steps, before `rule`, which is that of
@@ -36,8 +37,8 @@ public:
 
   const std::vector<int32_t> &tokens() const { return sequence; }
   std::span<const uint8_t> masked() const { return mask; }
-  /// The step at which each position became a token, or a mask again; 0 for the
-  /// prompt's and for those that have always been masked.
+  /// The step at which each position became the token that it is, or a mask
+  /// again; 0 for the prompt's and for those that have always been masked.
   std::span<const int32_t> committedAt() const { return committed; }
   /// How confident the last prediction of each position was; -infinity where
   /// none has been made since it was masked.
@@ -61,9 +62,10 @@ public:
   /// it narrows.
   int64_t textEnd() const { return end; }
 
-  /// Whether nothing of the block is left to decode, and the next step is one
-  /// of the fewest passes that it takes all the same.
-  bool isExtraPass() const;
+  /// Whether nothing of the block is left to decode where the next step begins:
+  /// it is one of the fewest passes that a block takes all the same, or one
+  /// that only edits.
+  bool isExtraPass() const { return extra; }
 
   /// Tokens that the model's own rule wants to commit at the next step: with
   /// blocks, the step's share of the block's and what earlier steps of the
@@ -86,7 +88,14 @@ public:
   /// Whether the next step may make a mask of the position again: its rule
   /// revokes, an earlier step committed it in the block that is being decoded,
   /// and it is neither behind the text nor the EOS that ends it.
-  bool isRevocable(int64_t position) const;
+  bool isRevocable(int64_t position) const {
+    return stepRule().revokes() && mayChange(position);
+  }
+
+  /// The same of a rule that edits: whether it may become another token.
+  bool isEditable(int64_t position) const {
+    return stepRule().edits() && mayChange(position);
+  }
 
   /// Remembers how confident the present step predicts a masked position.
   void predict(int64_t position, double confidence);
@@ -96,6 +105,9 @@ public:
 
   /// Makes a position that isRevocable() a mask at the present step.
   void revoke(int64_t position);
+
+  /// Makes a position that isEditable() another token at the present step.
+  void edit(int64_t position, int32_t token);
 
   /// Ends the step: moves to the next one, the next block or the end.
   void advance();
@@ -107,6 +119,7 @@ private:
   void lookForEos();
   void stopAtEos();
 
+  bool mayChange(int64_t position) const;
   int64_t maskedInBlock() const;
   int64_t maskedInResponse() const;
   int64_t timestep() const;
@@ -129,9 +142,12 @@ private:
   bundle::StepPlace at;
   int64_t maskedAtStart = 0; ///< of the block
   int64_t committedInBlock = 0;
-  int64_t eos = 0;    ///< the EOS that was found; the length if none was
-  int64_t end = 0;    ///< textEnd()
-  size_t ruleNow = 0; ///< of `dated`, or behind them: stepRule()
+  int64_t extraPasses = 0; ///< of the block so far
+  bool extra = false;      ///< isExtraPass()
+  bool changed = false;    ///< whether the step has made a token of something
+  int64_t eos = 0;         ///< the EOS that was found; the length if none was
+  int64_t end = 0;         ///< textEnd()
+  size_t ruleNow = 0;      ///< of `dated`, or behind them: stepRule()
   bool finished = false;
 };
 

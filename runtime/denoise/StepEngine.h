@@ -46,14 +46,15 @@ struct GenerateOptions {
   int64_t mapEvery = 1;
 };
 
-/// What a step made of a position: a token, or with a rule that revokes() a
-/// mask again.
+/// What a step made of a position: a token, with a rule that edits() of another
+/// one, or with a rule that revokes() a mask again.
 struct Commit {
   int64_t sequence = 0;
   int64_t position = 0; ///< in the sequence, prompt included
   int32_t token = 0;    ///< revoked: the mask token
   double confidence = 0;
   bool revoked = false; ///< `confidence` is the probability of what was there
+  bool edited = false;  ///< there was another token
   int64_t step = 0;     ///< of the sequence; 0: that of the engine
 };
 

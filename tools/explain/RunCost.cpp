@@ -583,6 +583,17 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
       cost->certainty = std::max(cost->certainty, request.run.tokensPerStep > 1
                                                       ? Certainty::About
                                                       : Certainty::AtMost);
+    // Further passes are taken to be as many as may be. What is edited counts
+    // as committed then, of which there may be more than in the simulation.
+    if (anyCommit(manifest, [](const CommitRule &rule) {
+          return rule.furtherPasses > 0;
+        }))
+      cost->certainty = std::max(cost->certainty, Certainty::AtMost);
+    if (anyCommit(manifest, &CommitRule::edits) &&
+        std::ranges::any_of(manifest.positions, [](const Positions &set) {
+          return set.kind == Positions::Kind::Committed;
+        }))
+      cost->certainty = Certainty::About;
     const bool byDraws =
         request.run.drawn && anyCommit(manifest, [](const CommitRule &rule) {
           return rule.kind == CommitRule::Kind::Quota;

@@ -40,36 +40,36 @@ double confidenceAt(uint64_t seed, int64_t step, int64_t position) {
 }
 
 /// The masked positions that the step may commit, ascending; `active`: whether
-/// the row of a position comes out of the last layer. Returns of how many
-/// tokens the step looks whether they become masks again.
-int64_t findCandidates(const rt::SequenceRun &run, const rt::SequenceRows &rows,
-                       const rt::ModelConfig &config,
-                       std::span<const uint8_t> active,
-                       std::vector<int32_t> &out) {
+/// the row of a position comes out of the last layer. `again`: those whose
+/// tokens the step looks at, whether they become others, or masks again.
+void findCandidates(const rt::SequenceRun &run, const rt::SequenceRows &rows,
+                    const rt::ModelConfig &config,
+                    std::span<const uint8_t> active, std::vector<int32_t> &out,
+                    std::vector<int32_t> &again) {
   out.clear();
-  int64_t again = 0;
-  if (run.stepRule().byQuota() && run.quota() == 0)
-    return again;
+  again.clear();
+  const bool edits = run.stepRule().edits();
+  if (run.stepRule().byQuota() && run.quota() == 0 &&
+      !(edits && run.isExtraPass()))
+    return;
   const bool ordered = run.stepRule().kind == CommitRule::Kind::RandomOrder;
   const auto most = ordered ? static_cast<size_t>(run.quota()) : SIZE_MAX;
   auto isActive = [&](int64_t position) {
     return active[static_cast<size_t>(position)] != 0;
   };
   for (int32_t position : run.order()) {
-    if (out.size() == most)
-      break;
-    const bool masked = run.isCandidate(position);
-    if (!(masked || run.isRevocable(position)) || !rows.inCommitSet(position) ||
+    const bool masked = run.isCandidate(position) && out.size() < most;
+    if (!(masked || run.isRevocable(position) || run.isEditable(position)) ||
+        !rows.inCommitSet(position) ||
         !(isActive(config.predictingRow(position)) ||
           (rows.alone() && isActive(position))))
       continue;
-    if (masked)
-      out.push_back(position);
-    again += !masked;
+    (masked ? out : again).push_back(position);
   }
   if (ordered)
     std::sort(out.begin(), out.end());
-  return out.size() < 2 ? 0 : again;
+  if (edits ? out.empty() && !run.isExtraPass() : out.size() < 2)
+    again.clear();
 }
 
 /// The similarities that the step before a pass found in so many layers, as the
@@ -198,6 +198,7 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
       commits.push_back(
           {static_cast<int32_t>(position), static_cast<int32_t>(token),
            commit.contains("revoked") && commit["revoked"] == true,
+           commit.contains("edited") && commit["edited"] == true,
            numberOf(commit, "step", 0)});
     }
     std::optional<RunLog::Verified> &verified = log.verified.emplace_back();
@@ -297,7 +298,8 @@ explain::simulate(const bundle::Manifest &manifest,
     options.sampling.timesteps->rule = rt::TransferRule::MaskgitPlus;
     options.sampling.timesteps->eps = *request.eps;
   }
-  // Token 0 stands for every token: neither mask nor EOS.
+  // Token 0 stands for every token, edited ones are 3 and 0 by turns: neither
+  // mask nor EOS.
   rt::ModelConfig config;
   config.maskToken = 1;
   config.eosToken = 2;
@@ -331,7 +333,8 @@ explain::simulate(const bundle::Manifest &manifest,
   bundle::DriftWatch drift(manifest, request.layers);
   rows.beginRun({request.length, request.prompt});
 
-  std::vector<int32_t> active, candidates, commits, revoked;
+  std::vector<int32_t> active, candidates, again, commits, revoked;
+  std::vector<std::pair<int32_t, int32_t>> edited; // positions and tokens
   LayersOfStep layers;
   std::vector<uint8_t> isActive;
   std::vector<double> confidence;
@@ -387,8 +390,7 @@ explain::simulate(const bundle::Manifest &manifest,
                      ": it is of a run with other lengths or another "
                      "schedule");
     }
-    const int64_t again =
-        findCandidates(run, rows, config, isActive, candidates);
+    findCandidates(run, rows, config, isActive, candidates, again);
     if (!run.stepRule().byQuota() || run.quota() > 0)
       idle = candidates.empty() && !run.isExtraPass() ? idle + 1 : 0;
     if (!request.follow && idle > patience)
@@ -423,24 +425,32 @@ explain::simulate(const bundle::Manifest &manifest,
     }
     commits.clear();
     revoked.clear();
+    edited.clear();
     std::vector<int32_t> tokens; // of `commits`
     std::vector<int64_t> steps;  // likewise
     if (request.follow) {
       for (const RunLog::Commit &commit : request.follow->commits[pass]) {
         const bool inside = commit.position >= request.prompt &&
                             commit.position < request.length;
+        const bool changes = commit.revoked || commit.edited;
         if (!inside ||
-            !(commit.revoked
-                  ? run.isRevocable(commit.position)
+            !(commit.revoked ? run.isRevocable(commit.position)
+              : commit.edited
+                  ? run.isEditable(commit.position)
                   : run.masked()[static_cast<size_t>(commit.position)] != 0))
-          return Error("step " + std::to_string(run.place().step) +
-                       " of the log " +
-                       (commit.revoked ? "revokes" : "commits") + " position " +
-                       std::to_string(commit.position) +
-                       (commit.revoked ? ", whose token is to stay"
-                                       : ", which is not masked") +
-                       ": it is of a run with other lengths or another "
-                       "schedule");
+          return Error(
+              "step " + std::to_string(run.place().step) + " of the log " +
+              (commit.revoked  ? "revokes"
+               : commit.edited ? "edits"
+                               : "commits") +
+              " position " + std::to_string(commit.position) +
+              (changes ? ", whose token is to stay" : ", which is not masked") +
+              ": it is of a run with other lengths or another "
+              "schedule");
+        if (commit.edited) {
+          edited.emplace_back(commit.position, commit.token);
+          continue;
+        }
         (commit.revoked ? revoked : commits).push_back(commit.position);
         if (commit.revoked)
           continue;
@@ -461,6 +471,12 @@ explain::simulate(const bundle::Manifest &manifest,
     }
     tokens.resize(commits.size(), 0);
     steps.resize(commits.size(), 0);
+    // The most passes that there may be: each is to change something.
+    if (!request.follow && run.isExtraPass() && !again.empty() &&
+        run.isEditable(again.front()))
+      edited.emplace_back(
+          again.front(),
+          run.tokens()[static_cast<size_t>(again.front())] == 0 ? 3 : 0);
     committedInBlock += std::ssize(commits) - std::ssize(revoked);
     const rt::SequenceRows::Inside &inside = rows.inside();
     const int64_t keysInside = inside.end - inside.begin;
@@ -484,7 +500,8 @@ explain::simulate(const bundle::Manifest &manifest,
               .masked = run.masked(),
               .logitRows = verified.logitRows > 0
                                ? verified.logitRows
-                               : sequences * (std::ssize(candidates) + again),
+                               : sequences * (std::ssize(candidates) +
+                                              std::ssize(again)),
               .commits = commits,
               .revoked = revoked});
     const bool several = request.follow && manifest.commit.verifies();
@@ -496,6 +513,8 @@ explain::simulate(const bundle::Manifest &manifest,
         run.commit(commits[made], tokens[made]);
       for (int32_t position : revoked)
         run.revoke(position);
+      for (const auto &[position, token] : edited)
+        run.edit(position, token);
       run.advance();
     }
     if (made < commits.size())

@@ -34,6 +34,7 @@ struct RunLog {
   struct Commit {
     int32_t position = 0, token = 0;
     bool revoked = false; ///< a mask again
+    bool edited = false;  ///< in the place of another token
     int64_t step = 0;     ///< of the sequence, where drafts are verified
   };
   std::vector<std::vector<Commit>> commits; ///< [steps]
@@ -73,7 +74,8 @@ struct SimulationRequest {
   uint64_t seed = 0;       ///< of the confidences, and of an order drawn before
   /// Tokens that rules of confidence commit at a step on average, at least 1;
   /// of rules that revoke, how many more they commit than revoke. 0: as many as
-  /// made-up confidences say, none of which revoke.
+  /// made-up confidences say, none of which revoke. Of rules that edit, each of
+  /// the further passes of a block is taken, and edits one token.
   double tokensPerStep = 0;
   bool shifted = false; ///< the model predicts position i in row i - 1
   int64_t layers = 1;   ///< of the model

@@ -116,6 +116,11 @@ std::string ruleText(const Manifest &manifest, const CommitRule &rule) {
     text += " within " + toString(manifest, rule.within);
   if (rule.revokes())
     text += ", revokes tokens below " + detail::toString(rule.revokeBelow);
+  if (rule.edits())
+    text += ", edits tokens above " + detail::toString(rule.editAbove);
+  if (rule.furtherPasses > 0)
+    text += ", in at most " + std::to_string(rule.furtherPasses) +
+            " further pass" + (rule.furtherPasses > 1 ? "es" : "");
   // Of several commits some may look for EOS.
   if (rule.stopAtEos && !manifest.datedCommits.empty())
     text += ", looks for EOS";
@@ -172,7 +177,8 @@ std::string rowsText(const Explanation &explanation) {
   }
   const CommitRule &commit = manifest.commit;
   if (!manifest.datedCommits.empty() || commit.within >= 0 ||
-      commit.kind != CommitRule::Kind::Quota || commit.revokes())
+      commit.kind != CommitRule::Kind::Quota || commit.revokes() ||
+      commit.edits())
     text += "  commits " + ruleText(manifest, commit) + "\n";
   if (!takesPlannedSteps(manifest, request.run.blockSteps()))
     text += "  how many steps a block takes, the run decides\n";

@@ -29,6 +29,8 @@ void StepLog::step(const rt::StepRecord &record) {
                        {"confidence", commit.confidence}});
     if (commit.revoked)
       commits.back()["revoked"] = true;
+    if (commit.edited)
+      commits.back()["edited"] = true;
     if (!record.verified.empty())
       commits.back()["step"] = commit.step;
   }

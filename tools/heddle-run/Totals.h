@@ -45,7 +45,7 @@ inline explain::Cost costOf(const explain::ModelShape &shape,
 /// Sums over the steps of a run.
 struct Totals {
   int64_t steps = 0;
-  int64_t tokens = 0; ///< committed, and not a mask again since
+  int64_t tokens = 0; ///< positions committed, and not masks again since
   int64_t rows = 0;
   rt::Verified verified; ///< of all sequences and passes; 0 without drafts
   rt::StepCounters attention;
@@ -54,7 +54,7 @@ struct Totals {
   void add(const rt::StepRecord &record) {
     steps = record.step;
     for (const rt::Commit &commit : record.commits)
-      tokens += commit.revoked ? -1 : 1;
+      tokens += commit.revoked ? -1 : commit.edited ? 0 : 1;
     rows += record.rowsComputed;
     for (const rt::Verified &each : record.verified) {
       verified.copies += each.copies;

@@ -184,7 +184,8 @@ typedef struct heddle_prompt {
  * several steps of a sequence, one after the other. Arrays are [commits] and
  * live until the callback returns. A schedule whose commits `revoke` makes
  * masks of tokens again: these are commits of the mask token, with the
- * probability of the token that was there. */
+ * probability of the token that was there. One whose commits `edit` gives
+ * tokens to positions that had others. */
 typedef struct heddle_step {
   size_t size;         /* as this library knows it */
   int64_t step;        /* from 1 */

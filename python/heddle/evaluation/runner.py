@@ -59,7 +59,7 @@ def run_batch(model, bundle, prompts, options, on_step: Optional[Callable] = Non
     def watch(step):
         for name in ("rows", "pairs", "dense_pairs", "operations"):
             work[name] += getattr(step, name)
-        work["tokens"] += len(step.tokens) - 2 * int(step.revoked.sum())
+        work["tokens"] += len(step.tokens) - 2 * int(step.revoked.sum()) - int(step.edited.sum())
         if step.salient_rows:
             found["salient_rows"] += sum(step.salient_rows) / len(step.salient_rows)
             found["salient_of"] += step.rows

@@ -112,8 +112,8 @@ class Engine:
 
     def _run(self, jobs):
         options = jobs[0].options
-        # Tokens of a block that is being decoded may become masks again.
-        held = self.bundle.revokes
+        # Tokens of a block that is being decoded may become others, or masks again.
+        held = self.bundle.revokes or self.bundle.edits
         block = options.get("block_length", 0)
 
         def on_step(step):

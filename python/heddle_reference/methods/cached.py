@@ -164,7 +164,7 @@ class Losa(FlashBlock):
 
     def refreshed(self, run, layer, rows, values):
         if self.ratio is None:
-            return sorted(set(run.history[-1]) & set(rows))
+            return sorted({*run.history[-1], *run.edited} & set(rows))
         block = [row for row in rows if run.block_start <= row < run.block_end]
         if layer == 0:
             return block

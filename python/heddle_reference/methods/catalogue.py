@@ -46,6 +46,8 @@ class Method:
         """Dream's entropy; the largest probability where LLaDA or a threshold
         asks for it."""
         rule = self.make(32, None, family)[1]
+        if rule.confidence:
+            return rule.confidence
         return "entropy" if family == "dream" and not (rule.until_full or rule.by_probability) \
             else "probability"
 
@@ -157,6 +159,12 @@ def by_revoking(make):
 
 # The models are sure of what is not their first guess.
 REVOKE = "commit best(4) revoke(below = 0.99999)"
+
+def by_editing(make, rule=lambda block: commit.Best(block or 32, 8), further=3):
+    return lambda steps, block, family: (make(), commit.Editing(rule(block), 0.05, further))
+
+
+EDIT = "commit best(8) edit(above = 0.05, further = 3)"
 BLOCK = "%start = cadence first(1) in block"
 CACHED = ("reuse kv(before_rope)", "recompute all on %start", "recompute %rows",
           "attend dense")
@@ -236,6 +244,23 @@ FAST = [
     in_blocks("revoke", by_revoking(pairs.Dense), schedule("revoke", "attend dense", REVOKE)),
     in_blocks("revoke-dual", by_revoking(lambda: cached.FastDllm(True)),
            schedule("revoke_dual", BLOCK, *DUAL, REVOKE)),
+    in_blocks("entropy", lambda s, b, f: (pairs.Dense(), commit.EntropyBound(b or 32, 0.1)),
+           schedule("entropy", "attend dense", "commit entropy(0.1)")),
+    in_blocks("entropy-dual", lambda s, b, f: (cached.FastDllm(True), commit.EntropyBound(b or 32, 2)),
+           schedule("entropy_dual", BLOCK, *DUAL, "commit entropy(2)")),
+    in_blocks("edit", by_editing(pairs.Dense), schedule("edit", "attend dense", EDIT)),
+    in_blocks("edit-dual", by_editing(lambda: cached.FastDllm(True)),
+           schedule("edit_dual", BLOCK, *DUAL, EDIT)),
+    in_blocks("edit-losa-new", by_editing(cached.Losa),
+           schedule("edit_losa_new", BLOCK, *refreshing("%new"), EDIT)),
+    in_blocks("edit-revoke", by_editing(
+        pairs.Dense, lambda block: commit.Revoking(commit.Best(block or 32, 8), 0.99999)),
+           schedule("edit_revoke", "attend dense",
+                    "commit best(8) revoke(below = 0.99999) edit(above = 0.05, further = 3)")),
+    Method("edit-quota", lambda steps, block, family:
+           (pairs.Dense(), commit.Editing(own_rule(steps, block, family), 0.05, 2)),
+           schedule("edit_quota", "attend dense", "commit quota edit(above = 0.05, further = 2)"),
+           shapes=((32, 8, 16), (32, 16, 32))),
 ]
 
 
@@ -370,6 +395,8 @@ DYLLM = [
     Method("dyllm-tight", dyllm_of(0.9), dyllm_schedule("dyllm_tight", 0.9, "from = 5")),
     in_blocks("dyllm-revoke", by_revoking(lambda: dyllm.DyLLM(0.99)),
            dyllm_schedule("dyllm_revoke", 0.99, "from = 5", commits=(REVOKE,))),
+    in_blocks("dyllm-edit", by_editing(lambda: dyllm.DyLLM(0.99)),
+           dyllm_schedule("dyllm_edit", 0.99, "from = 5", commits=(EDIT,))),
     Method("dyllm-drift", with_own_rule(lambda: drift.DriftingSaliency(0.99, 0.97, 9, 1)),
            schedule("dyllm_drift", "%start = cadence drift(below = 0.97, within = 9, layer = 1)",
                     "%response = positions response", "reuse kv, context(propagating), ffn",

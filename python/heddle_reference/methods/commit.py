@@ -60,6 +60,8 @@ class Rule:
     block_length = None
     until_full = False  # a block lasts until it has no mask; then none is drawn
     by_probability = False  # whatever the model's confidence is
+    draws_masks = True  # before it is until_full
+    confidence = None  # its own, whatever the model's is
 
     def begin(self, run):
         """Raises ValueError if blocks do not divide the response."""
@@ -83,7 +85,11 @@ class Rule:
         return [p for p in run.undecoded() if p < run.block_end]
 
     def again(self, run, may):
-        """Tokens of earlier steps that this one may make masks again."""
+        """Tokens of earlier steps that this one may replace, or make masks again."""
+        return []
+
+    def edit(self, run, there, tokens, sure, commits):
+        """Which of them, by what the rows draw now and how probable it is, become that."""
         return []
 
     def revoke(self, now, commits):
@@ -109,13 +115,13 @@ class Quotas(Rule):
 
     def next(self, run):
         """Moves to the next step; False after the last."""
-        if run.step == self.steps:
-            return False
-        if run.step % self.each == 0:
-            self.enter_block(run)
-            self.plan, self.first = quotas(len(self.left(run)), self.each), len(run.history)
-        else:
+        if run.block >= 0 and run.inner + 1 < self.each:
             run.inner += 1
+            return True
+        if run.block + 1 == self.blocks:
+            return False
+        self.enter_block(run)
+        self.plan, self.first = quotas(len(self.left(run)), self.each), len(run.history)
         return True
 
     def due(self, run):
@@ -258,6 +264,29 @@ class Best(UntilDone):
         return largest(sure, min(self.count, len(sure)))
 
 
+def tokens_of_block(run):
+    """The block's tokens but for what stands at and behind the EOS that ends the text."""
+    last = run.first_eos() if run.stop else run.n
+    return [p for p in range(run.block_start, min(run.block_end, run.text_end()))
+            if run.tokens[p] != run.pieces.mask and p != last]
+
+
+class EntropyBound(UntilDone):
+    """EB-Sampler: in order of rising entropy, as long as the entropies of those
+    before sum to `bound` nats at most."""
+
+    confidence = "entropy"
+
+    def __init__(self, block_length, bound, waste=False):
+        self.block_length, self.bound, self.waste = block_length, bound, waste
+
+    def choose(self, run, positions, sure):
+        order, taken = sorted(range(len(sure)), key=lambda i: (-sure[i], i)), []
+        while order and -sum(sure[i] for i in taken) <= self.bound:
+            taken.append(order.pop(0))
+        return sorted(taken)
+
+
 class Revoking(UntilDone):
     """What `rule` commits; and what the present prediction finds less probable than
     `below` in the block becomes a mask again: the least probable first, fewer
@@ -268,15 +297,51 @@ class Revoking(UntilDone):
         self.block_length, self.waste, self.choose, self.below = rule.block_length, rule.waste, rule.choose, below
 
     def again(self, run, may):
-        if len(may) < 2:
-            return []
-        last = run.first_eos() if run.stop else run.n
-        return [p for p in range(run.block_start, min(run.block_end, run.text_end()))
-                if run.tokens[p] != run.pieces.mask and p != last]
+        return tokens_of_block(run) if len(may) > 1 else []
 
     def revoke(self, now, commits):
         doubtful = sorted((c, i) for i, c in enumerate(now) if c < self.below)
         return [i for _, i in doubtful[:commits - 1]]
+
+
+class Editing(Rule):
+    """What `rule` does; and a step that commits, or finds its block without masks,
+    replaces the block's tokens by what their rows draw now where that has
+    another token of probability `above` and more. After a step that has changed
+    something and leaves the block without masks comes another, at most `further`
+    of them. What is replaced is not revoked. The EOS that ends the text stays.
+    After LLaDA2.1, whose samplers differ (docs/Spec/Commit.md)."""
+
+    draws_masks = False
+
+    def __init__(self, rule, above, further=0):
+        self.rule, self.above, self.further = rule, above, further
+        self.block_length, self.until_full = rule.block_length, rule.until_full
+        self.by_probability, self.choose, self.revoke = rule.by_probability, rule.choose, rule.revoke
+        self.confidence = rule.confidence
+
+    def begin(self, run):
+        self.rule.begin(run)
+        self.passes = 0  # of the block, that found no mask
+
+    def next(self, run):
+        block = run.block
+        if block >= 0 and not self.left(run) and self.passes < self.further \
+                and (run.history[-1] or run.edited):
+            run.inner += 1
+        elif not self.rule.next(run):
+            return False
+        self.passes = 0 if run.block > block else self.passes
+        self.passes += not self.left(run)
+        return True
+
+    def again(self, run, may):
+        return tokens_of_block(run) if may or not self.left(run) else []
+
+    def edit(self, run, there, tokens, sure, commits):
+        if not commits and self.left(run):
+            return []
+        return [i for i, token in enumerate(tokens) if token != there[i] and sure[i] >= self.above]
 
 
 class Factor(UntilDone):

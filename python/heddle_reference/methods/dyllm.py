@@ -68,7 +68,7 @@ class DyLLM(Method):
         if run.step <= self.full:
             return rows, self.full_step(run, record, rows)
         if self.salient is None or self.entering == "committed":
-            self.salient = sorted(run.history[-1] + run.revoked)
+            self.salient = sorted(run.history[-1] + run.edited + run.revoked)
         return rows, self.sparse_step(run, record, rows)
 
     def full_step(self, run, record, rows):

@@ -16,9 +16,10 @@ class Run:
 
     step: the forward pass, from 1. block, inner: the block of the response and
     the pass within the block, from 0; block_start and block_end bound it.
-    history: the positions committed by each pass so far. revoked: those of which
-    the last pass made masks again. sure: of each position that is masked the
-    confidence of its last prediction, if there was one.
+    history: the positions committed by each pass so far. edited, revoked: those
+    to which the last pass gave other tokens, and of which it made masks again.
+    sure: of each position that is masked the confidence of its last prediction,
+    if there was one.
     """
 
     def __init__(self, pieces, prompt, gen_length, stop=None):
@@ -29,7 +30,7 @@ class Run:
         self.pieces, self.stop = pieces, stop
         self.tokens = list(prompt) + [pieces.mask] * gen_length
         self.prompt, self.gen, self.n = len(prompt), gen_length, len(prompt) + gen_length
-        self.step, self.history, self.revoked, self.sure = 0, [], [], {}
+        self.step, self.history, self.revoked, self.edited, self.sure = 0, [], [], [], {}
 
     def masked(self):
         return [p for p, t in enumerate(self.tokens) if t == self.pieces.mask]
@@ -124,24 +125,31 @@ def generate(pieces, prompt, gen_length, method, rule, confidence="probability",
         again = [p for p in rule.again(run, may) if (reach is None or p in reach)
                  and method.row_of(run, p) in place]
         read = [method.row_of(run, p) for p in may + again]
-        committed, revoked, tokens, sure = [], [], [], []
-        if may:
-            never = pieces.mask if rule.until_full else None
+        committed, edited, revoked, tokens, sure = [], [], [], [], []
+        if read:
+            never = pieces.mask if rule.until_full or not rule.draws_masks else None
             logits = pieces.logits(x[[place[r] for r in read]])
-            now = present(logits[len(may):], [run.tokens[p] for p in again])
+            there = [run.tokens[p] for p in again]
+            now = present(logits[len(may):], there)
+            others = predict(logits[len(may):], "probability", never)
             tokens, sure = predict(logits[:len(may)], confidence, never)
-            for i in rule.choose(run, may, sure):
-                run.tokens[may[i]] = tokens[i]
+            for i in rule.choose(run, may, sure) if may else []:
                 committed.append([may[i], tokens[i], sure[i]])
             if committed:  # else it is a step without a quota, which predicts nothing
                 run.sure.update(zip(may, sure))
-            for i in rule.revoke(now, len(committed)):
-                run.tokens[again[i]] = pieces.mask
-                revoked.append([again[i], pieces.mask, now[i]])
-                run.sure.pop(again[i])
+            kept = set(range(len(again)))
+            for i in rule.edit(run, there, *others, len(committed)):
+                edited.append([again[i], others[0][i], others[1][i]])
+                kept.remove(i)
+            kept = sorted(kept)
+            for i in rule.revoke([now[i] for i in kept], len(committed)):
+                revoked.append([again[kept[i]], pieces.mask, now[kept[i]]])
+                run.sure.pop(again[kept[i]])
+        for position, token, _ in committed + edited + revoked:
+            run.tokens[position] = token
         run.history.append([c[0] for c in committed])
-        run.revoked = [c[0] for c in revoked]
-        records.append(record.done(set(read), committed + revoked))
+        run.edited, run.revoked = ([c[0] for c in each] for each in (edited, revoked))
+        records.append(record.done(set(read), committed + edited + revoked))
         if drafts:
             records[-1]["pass"] = drafting.step(may, tokens, sure, {c[0]: c[1] for c in committed})
     return run.tokens, records

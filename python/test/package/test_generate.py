@@ -49,8 +49,8 @@ class SameAsHeddleRunTest(unittest.TestCase):
             self.assertEqual((step.step, step.block, step.rows, step.pairs),
                              tuple(line[k] for k in ("step", "block", "rows", "pairs")))
             self.assertEqual(
-                list(zip(step.sequences, step.positions, step.tokens, step.confidences, step.revoked)),
-                [(c["sequence"], c["position"], c["token"], c["confidence"], c.get("revoked", False))
+                list(zip(step.sequences, step.positions, step.tokens, step.confidences, step.revoked, step.edited)),
+                [(c["sequence"], c["position"], c["token"], c["confidence"], c.get("revoked", False), c.get("edited", False))
                  for c in line["commits"]])
         return mine
 
@@ -88,6 +88,21 @@ class SameAsHeddleRunTest(unittest.TestCase):
                 made[sequence] += count
         self.assertEqual(made, [expected.steps] * len(PROMPTS))
         self.check(llada, drafted, PROMPTS, **SHORT)
+
+    def test_edited_tokens(self):
+        other = heddle.compile(heddle.schedule("other", heddle.commit("best", 8, edit=0.05, further=3), heddle.attend()), model=llada)
+        self.assertTrue(other.edits)
+        self.assertFalse(other.revokes or bundle.edits)
+        steps = self.check(llada, other, PROMPTS, **SHORT)
+        self.assertGreater(sum(step.edited.sum() for step in steps), 0)
+        there = set()
+        for step in steps:
+            for sequence, position, edited in zip(step.sequences.tolist(), step.positions.tolist(), step.edited):
+                self.assertEqual((sequence, position) in there, bool(edited))
+                there.add((sequence, position))
+        made = llada.generate(PROMPTS, other, **SHORT)
+        self.assertEqual(made.timeline["committed"].sum(), len(there))
+        self.assertEqual(made.timeline["edited"].sum(), sum(step.edited.sum() for step in steps))
 
     def test_timesteps(self):
         with heddle.load(DREAM, dtype="f32") as dream:

@@ -3,6 +3,7 @@
 """What heddle.ray is made of, without Ray: texts of tokens in any order, requests as runs,
 OpenAI's schema, shards. test_ray_cluster.py runs it over Ray."""
 
+import itertools
 import json
 import os
 import queue
@@ -122,11 +123,13 @@ class EngineTest(unittest.TestCase):
         hot = llada.generate(PROMPTS[0], bundle, **SHORT, temperature=0.9, seed=3).texts
         self.assertEqual([self.read(self.ask(PROMPTS[0], temperature=0.9, seed=3)[1])[0]], hot)
 
-    def test_tokens_that_may_be_revoked_are_not_told(self):
-        again = heddle.compile(heddle.schedule("again", heddle.commit("best", 4, revoke=1), heddle.attend()), model=llada)
-        engine = Engine(llada, again, batch=4)
-        self.addCleanup(engine.close)
-        for options in (SHORT, {"gen_length": 32, "steps": 16}):
+    def test_tokens_that_may_change_are_not_told(self):
+        for commits, options in itertools.product(
+                (heddle.commit("best", 4, revoke=1), heddle.commit("best", 8, edit=0.05, further=3)),
+                (SHORT, {"gen_length": 32, "steps": 16})):
+            again = heddle.compile(heddle.schedule("again", commits, heddle.attend()), model=llada)
+            engine = Engine(llada, again, batch=4)
+            self.addCleanup(engine.close)
             expected = llada.generate(PROMPTS, again, **options).texts
             told = [queue.SimpleQueue() for _ in PROMPTS]
             for prompt, said in zip(PROMPTS, told):

@@ -217,6 +217,8 @@ class TextTest(unittest.TestCase):
                 reuse("kv") + recompute(all_positions, on=start) + recompute(block),
                 "threshold-revoke": commit("above", 0.6, revoke=0.9) + attend(),
                 "drafted-steps": commit(verify=3) + attend(),
+                "token-edit": commit("above", 0.7, edit=0.5, further=16) + attend(),
+                "entropy-bound": commit("entropy", 0.1) + attend(),
                 "per-layer": attend(columns(keep="1/8", group=128), refresh=every(8)) +
                 attend(layers=(0, 1)) + attend(window(256), layers=(-1, -1)),
                 "columns-across-layers": attend(
@@ -524,6 +526,18 @@ class WrongTest(unittest.TestCase):
                       str(schedule("a", commit("best", 2, passes=3, verify=4, stop="eos"))))
         with self.assertRaisesRegex(TypeError, "verify"):
             commit(verify="all")
+
+    def test_editing(self):
+        self.assertIn("commit above(0.7) edit(above = 0.5) stop(eos)",
+                      str(schedule("a", commit("above", 0.7, edit=0.5, stop="eos"))))
+        self.assertIn("commit quota revoke(below = 0.1) edit(above = 0.9, further = 16) passes(at_least = 2)",
+                      str(schedule("a", commit(revoke=0.1, edit=0.9, further=16, passes=2))))
+        with self.assertRaisesRegex(ValueError, "edit: 'much' is no ratio"):
+            commit("above", 0.6, edit="much")
+        with self.assertRaisesRegex(TypeError, "further: 0.5 is"):
+            commit("above", 0.6, edit=0.5, further=0.5)
+        with self.assertRaisesRegex(TypeError, "further passes only edit; give edit, too"):
+            commit("above", 0.6, further=16)
 
     def test_numbers_of_numpy(self):
         import numpy as np

@@ -100,6 +100,12 @@ class RecordTest(Recorded):
         self.assertEqual(record["commits"].tolist(), commits)
         self.assertGreater(sum(t < 0 for _, _, t in commits), 3)
 
+    def test_edited_tokens_are_committed_again(self):
+        record, steps = self.record(heddle.schedule("other", heddle.commit("best", 8, edit=0.05, further=3) + heddle.attend()))
+        commits = [[s["step"], p, t] for s in steps for p, t, _ in s["committed"]]
+        self.assertEqual(record["commits"].tolist(), commits)
+        self.assertLess(len({p for _, p, _ in commits}), len(commits))
+
     @unittest.skipUnless(importlib.util.find_spec("torch"), "needs PyTorch")
     def test_maps_are_those_of_an_independent_model(self):
         import torch

@@ -80,6 +80,21 @@ TEST(CommitRule, BestTakesSoMany) {
   }
 }
 
+TEST(CommitRule, EntropiesOfAllButTheLastSumToABound) {
+  bundle::CommitRule rule = ruleOf(Kind::Entropy, 1, 2);
+  const std::vector<double> confidence = {-0.25, -0.125, -0.25, -0.9, -0.125};
+  EXPECT_EQ(chooseCommits(rule, confidence, 0), (Chosen{0, 1, 2, 4}));
+  rule.ratio = {1, 8};
+  EXPECT_EQ(chooseCommits(rule, confidence, 0), (Chosen{1, 4})) << "may be it";
+  rule.ratio = {1, 9};
+  EXPECT_EQ(chooseCommits(rule, confidence, 0), Chosen{1}) << "of equals";
+  rule.ratio = {9, 1};
+  EXPECT_EQ(chooseCommits(rule, confidence, 0), (Chosen{0, 1, 2, 3, 4}));
+  EXPECT_EQ(chooseCommits(rule, std::vector<double>{-20.0}, 0), Chosen{0});
+  EXPECT_EQ(chooseCommits(rule, {}, 0), Chosen{});
+  EXPECT_TRUE(endsWhenFull(rule));
+}
+
 TEST(CommitRule, RevokesTheLeastProbableAndFewerThanItCommits) {
   bundle::CommitRule rule = ruleOf(Kind::Above, 6, 10);
   const std::vector<double> probability = {0.95, 0.2, 0.9, 0.5, 0.2};

@@ -128,7 +128,7 @@ protected:
     Trace gpu = record(on, prompts, options);
     EXPECT_EQ(gpu.generation.sequences, host.generation.sequences);
     ASSERT_EQ(gpu.steps.size(), host.steps.size());
-    int64_t revoked = 0;
+    int64_t revoked = 0, edited = 0;
     for (size_t i = 0; i < gpu.steps.size(); ++i) {
       SCOPED_TRACE("step " + std::to_string(i + 1));
       EXPECT_EQ(gpu.steps[i].rows, host.steps[i].rows);
@@ -157,11 +157,14 @@ protected:
         EXPECT_EQ(a[c].sequence, b[c].sequence);
         EXPECT_EQ(a[c].position, b[c].position);
         EXPECT_EQ(a[c].token, b[c].token);
+        EXPECT_EQ(a[c].edited, b[c].edited);
         revoked += a[c].revoked;
+        edited += a[c].edited;
         EXPECT_NEAR(a[c].confidence, b[c].confidence, 1e-4 * b[c].confidence);
       }
     }
     EXPECT_EQ(revoked > 0, manifest.commit.revokes());
+    EXPECT_EQ(edited > 0, manifest.commit.edits());
     // Without an observer nothing is copied back, and the tokens are the same.
     Result<Generation> unseen = generate(on, prompts, options, nullptr);
     ASSERT_OK(unseen);

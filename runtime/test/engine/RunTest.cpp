@@ -352,6 +352,20 @@ TEST_F(RunTest, HostDrivenDraftsAreVerified) {
   }
 }
 
+/// Where nothing is revoked no logits are copied: the draw kernel knows the
+/// most probable token and its probability.
+TEST_F(RunTest, HostDrivenBlocksWhoseTokensAreEdited) {
+  makeModel(grouped);
+  bundle::Manifest manifest = cachedBlocks({1, 20});
+  manifest.commit.editAbove = {1, 1000};
+  for (int64_t further : {0, 4})
+    for (int64_t below : {0, 1}) {
+      manifest.commit.furtherPasses = further;
+      manifest.commit.revokeBelow = {below, 1};
+      compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 16));
+    }
+}
+
 TEST_F(RunTest, HostDrivenSequencesTakeTheFormOfTheirOwnRows) {
   rt::test::TinyShape apart = grouped;
   apart.kvHeads = apart.queryHeads;

@@ -74,7 +74,7 @@ heddle.schedule @M2 {
 // -----
 
 heddle.schedule @M2 {
-  // expected-error@+1 {{unknown commit 'all': one of quota, above, factor, random_order, best, timesteps, even, even_above}}
+  // expected-error@+1 {{unknown commit 'all': one of quota, above, factor, random_order, best, timesteps, even, even_above, entropy}}
   commit all
   attend dense
 }
@@ -292,5 +292,73 @@ heddle.schedule @R6 {
   // expected-error@+1 {{computes rows that need not hold the first masked position}}
   recompute %rows
   commit above(0.6) revoke(below = 0.9)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M9 {
+  // expected-error@+1 {{above must be more than 0 and at most 1, found 9; write 9 percent}}
+  commit above(0.6) edit(above = 9)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M9 {
+  // expected-error@+1 {{above must be more than 0}}
+  commit above(0.6) edit(above = 0.0)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M9 {
+  // expected-error@+1 {{edit needs argument 'above'}}
+  commit above(0.6) edit(further = 16)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M9 {
+  // expected-error@+1 {{the number of further passes must be at least 1}}
+  commit above(0.6) edit(above = 0.9, further = 0)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M9 {
+  // expected-error@+1 {{the number of further passes must be at most 1048576}}
+  commit above(0.6) edit(above = 0.9, further = 1048577)
+  attend dense
+}
+
+// -----
+
+// The cached keys and values of an edited token are those of the former one.
+heddle.schedule @R15 {
+  %start = cadence first(1)
+  %rows = positions undecoded
+  reuse kv
+  recompute all on %start
+  // expected-error@+1 {{computes rows that need not hold what a commit with `edit` gave another token at the step before, of which the former one's keys and values would stay cached; add committed(last = 1) to them}}
+  recompute %rows
+  commit above(0.6) edit(above = 0.9)
+  attend dense
+}
+
+// -----
+
+// The last step of a block edits, too.
+heddle.schedule @R15 {
+  %start = cadence first(1)
+  %rows = positions block
+  reuse kv
+  recompute all on %start
+  // expected-error@+1 {{computes rows that need not hold what a commit with `edit` gave another token}}
+  recompute %rows
+  commit above(0.6) edit(above = 0.9)
   attend dense
 }

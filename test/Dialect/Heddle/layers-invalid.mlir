@@ -197,10 +197,26 @@ heddle.schedule @R18 {
   %others = except %b, %first
   reuse kv
   recompute all on %c
-  // expected-error@+1 {{may let rows end that a commit with `revoke` made masks again at the step before, of which the token's keys and values would stay cached; let its layers `reuse kv, output, ffn`}}
+  // expected-error@+1 {{may let rows end that a commit with `revoke` made masks again at the step before, of which the former token's keys and values would stay cached; let its layers `reuse kv, output, ffn`}}
   recompute least_similar(keep = 1/2, among = %others) in %b in layers(2 to 5)
   recompute %b
   commit above(0.6) revoke(below = 0.9)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @R18 {
+  %c = cadence first(1) in block
+  %b = positions block
+  %first = positions undecoded(first = 1)
+  %others = except %b, %first
+  reuse kv
+  recompute all on %c
+  // expected-error@+1 {{may let rows end that a commit with `edit` gave another token at the step before, of which the former token's keys and values would stay cached; let its layers `reuse kv, output, ffn`}}
+  recompute least_similar(keep = 1/2, among = %others) in %b in layers(2 to 5)
+  recompute %b
+  commit above(0.6) edit(above = 0.9)
   attend dense
 }
 

@@ -59,8 +59,8 @@ heddle.schedule @everywhere(keep = 20 percent, group = 128, window = 0.3,
   commit best(two) on %3
   // CHECK: commit factor(1, last_alone) {{.*}}on
   commit factor(whole, last_alone) on %2
-  // CHECK: commit above(0.2) revoke(below = 0.2) passes(at_least = 16)
-  commit above(keep) revoke(below = keep) passes(at_least = count)
+  // CHECK: commit above(0.2) revoke(below = 0.2) edit(above = 0.2, further = 16) passes(at_least = 16)
+  commit above(keep) revoke(below = keep) edit(above = keep, further = count) passes(at_least = count)
   // CHECK: attend dense in layers(-2)
   attend dense in layers(last to last)
   attend dense

@@ -192,6 +192,8 @@ heddle.schedule @released {
   commit even on %after
   // CHECK: commit even_above(0.9) on %{{[a-z0-9_]+$}}
   commit even_above(90 percent) on %after
+  // CHECK: commit entropy(0.1) on %{{[a-z0-9_]+$}}
+  commit entropy(0.1) on %after
   // CHECK: commit factor(1, last_alone) within(%{{[a-z0-9_]+}}) passes(at_least = 2) stop(eos, narrowing){{$}}
   commit factor(1, last_alone) within(%active) passes(at_least = 2) stop(eos, narrowing)
   attend dense
@@ -205,6 +207,25 @@ heddle.schedule @revoking {
   commit best(2) within(%block) on %start revoke(below = 1/3)
   // CHECK: commit above(0.6) revoke(below = 0.9) passes(at_least = 2){{$}}
   commit above(60 percent) passes(at_least = 2) revoke(below = 90 percent)
+  attend dense
+}
+
+// CHECK-LABEL: heddle.schedule @editing
+heddle.schedule @editing {
+  %start = cadence first(1)
+  // CHECK: commit best(2) on %{{[a-z0-9_]+}} edit(above = 1/3){{$}}
+  commit best(2) on %start edit(above = 1/3)
+  // CHECK: commit quota on %{{[a-z0-9_]+}} edit(above = 0.9, further = 1){{$}}
+  commit quota on %start edit(further = 1, above = 0.9)
+  // CHECK: commit above(0.7) revoke(below = 0.1) edit(above = 0.5, further = 16) passes(at_least = 2) stop(eos){{$}}
+  commit above(0.7) edit(above = 50 percent, further = 16) stop(eos) passes(at_least = 2) revoke(below = 0.1)
+  attend dense
+}
+
+// CHECK-LABEL: heddle.schedule @in_order
+heddle.schedule @in_order {
+  // CHECK: commit random_order edit(above = 0.9){{$}}
+  commit random_order edit(above = 0.9)
   attend dense
 }
 

@@ -120,6 +120,15 @@ TEXTS = {
     "revoked-salient": ("%start = cadence first(1) in block  %rows = positions from(block)  reuse kv, context, ffn  "
                         "recompute all on %start  recompute salient(below = 0.99) in %rows  "
                         "commit best(4) revoke(below = 1/1)  attend dense", "at_most", "exact"),
+    "edited-planned": ("commit quota edit(above = 1/1000)  attend dense", "exact", "exact"),
+    "edited": ("commit best(6) edit(above = 1/1000, further = 5)  attend dense", "at_most", "exact"),
+    "edited-cached": ("%start = cadence first(1)  %masked = positions undecoded  %new = positions committed(last = 1)  "
+                      "%rows = union %masked, %new  reuse kv  recompute all on %start  recompute %rows  "
+                      "commit best(6) edit(above = 1/1000, further = 5)  attend dense", "about", "exact"),
+    "edited-revoked-salient": ("%start = cadence first(1) in block  %rows = positions from(block)  reuse kv, context, ffn  "
+                               "recompute all on %start  recompute salient(below = 0.99) in %rows  "
+                               "commit best(6) revoke(below = 1/1) edit(above = 1/1000, further = 5)  attend dense",
+                               "at_most", "exact"),
 }
 
 
@@ -179,8 +188,11 @@ def check(schedule, before, after, text=None):
     revoked = log.read_text().count('"revoked":true')
     most = explain(bundle, "--tokens-per-step", 1)  # the fewest, so the most work
     problems = compare(name, "beforehand", most, counted, before)
-    if name.startswith("revoked") != (revoked > 0):
+    if ("revoked" in name) != (revoked > 0):
         problems.append(f"{name}: {revoked} tokens are revoked")
+    edited = log.read_text().count('"edited":true')
+    if ("edited" in name) != (edited > 0):
+        problems.append(f"{name}: {edited} tokens are edited")
     followed = explain(bundle, "--follow", log)
     problems += compare(name, "afterwards", followed, counted, after)
     for field in ("dense_steps", "dense_work"):

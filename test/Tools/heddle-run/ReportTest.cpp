@@ -304,8 +304,10 @@ TEST(StepLogFile, HoldsTheDocumentedLines) {
   {
     Result<StepLog> log = StepLog::open(path);
     ASSERT_TRUE(log);
-    rt::Commit commits[] = {
-        {0, 17, 5, 0.9375}, {1, 3, 6, 1.0 / 3}, {1, 4, 40, 0.25, true}};
+    rt::Commit commits[] = {{0, 17, 5, 0.9375},
+                            {1, 3, 6, 1.0 / 3},
+                            {1, 4, 40, 0.25, true},
+                            {1, 5, 6, 0.75, false, true}};
     rt::StepRecord record;
     record.step = 1;
     record.totalSteps = 2;
@@ -339,6 +341,11 @@ TEST(StepLogFile, HoldsTheDocumentedLines) {
                                       {"token", 40},
                                       {"confidence", 0.25},
                                       {"revoked", true}}));
+  EXPECT_EQ(step["commits"][3], json({{"sequence", 1},
+                                      {"position", 5},
+                                      {"token", 6},
+                                      {"confidence", 0.75},
+                                      {"edited", true}}));
   ASSERT_TRUE(std::getline(file, line));
   EXPECT_EQ(json::parse(line), json::parse(R"({"done": true, "complete": false,
                             "sequences": [[1, 2], [3]]})"));
@@ -364,7 +371,8 @@ TEST(Totals, CountTokensThatAreThere) {
   record.commits = first;
   totals.add(record);
   EXPECT_EQ(totals.tokens, 3);
-  const rt::Commit second[] = {{0, 4, 40, 0.1, true}, {0, 5, 8, 0.6}};
+  const rt::Commit second[] = {
+      {0, 4, 40, 0.1, true}, {0, 3, 9, 0.9, false, true}, {0, 5, 8, 0.6}};
   record.commits = second;
   totals.add(record);
   EXPECT_EQ(totals.tokens, 3);

@@ -182,6 +182,31 @@ heddle.schedule @again {
   attend dense
 }
 
+// With one token a step each of two blocks takes four, and three further passes; of the
+// block's four rows all go through the LM head.
+// RUN: heddlec %s --schedule=editing --compile-to=plan --explain --tokens-per-step=1 --steps=8 --length=16 --prompt=8 --block-length=4 | FileCheck %s --check-prefix=EDITING
+// EDITING: of a dense run: operations at most
+// EDITING: the run takes at most 14 steps
+// EDITING: LM head {{ *}}56 rows
+// EDITING: commits above(0.7), edits tokens above 0.5, in at most 3 further passes
+// EDITING-NEXT: how many steps a block takes, the run decides
+heddle.schedule @editing {
+  commit above(0.7) edit(above = 0.5, further = 3)
+  attend dense
+}
+
+// What is edited changes no number of steps, but the rows that are looked at.
+// RUN: heddlec %s --schedule=planned --compile-to=plan --explain --steps=4 --length=16 --prompt=8 --block-length=4 | FileCheck %s --check-prefix=PLANNED
+// PLANNED: of a dense run: operations 1
+// PLANNED-NOT: the run takes
+// PLANNED: LM head {{ *}}16 rows
+// PLANNED: commits quota, edits tokens above 0.9
+// PLANNED-NOT: the run decides
+heddle.schedule @planned {
+  commit quota edit(above = 0.9)
+  attend dense
+}
+
 // Each step once; how many copies of the sequence hold, the run decides.
 // RUN: heddlec %s --schedule=drafted --compile-to=plan --explain --steps=8 --length=16 --prompt=8 --block-length=4 | FileCheck %s --check-prefix=DRAFTED
 // RUN: heddlec %s --schedule=drafted --compile-to=plan --explain=json --steps=8 --length=16 --prompt=8 --block-length=4 | FileCheck %s --check-prefix=MOST

@@ -43,7 +43,7 @@ public:
   RandomSchedule draw() {
     switch (below(9)) {
     case 0: // every step computes all rows
-      below(3) ? commits() : drafts();
+      below(3) ? commits(/*mayRevoke=*/true, /*mayEdit=*/true) : drafts();
       break;
     case 8:
       keptAttention();
@@ -261,8 +261,9 @@ private:
   }
 
   /// The commits of a schedule in which every masked position has its row; with
-  /// `mayRevoke` also each that a commit made a mask again.
-  void commits(bool mayRevoke = true) {
+  /// `mayRevoke` also each that a commit made a mask again, and with `mayEdit`
+  /// each of which it made another token.
+  void commits(bool mayRevoke = true, bool mayEdit = false) {
     if (below(3) == 0)
       return;
     if (below(2)) {
@@ -272,11 +273,15 @@ private:
           onSome(/*byDrift=*/false));
     }
     static const char *const rules[] = {
-        "quota",   "above(0.9)", "factor(5/4)", "factor(1, last_alone)",
-        "best(2)", "timesteps",  "even",        "even_above(1/2)"};
+        "quota",     "above(0.9)", "factor(5/4)", "factor(1, last_alone)",
+        "best(2)",   "timesteps",  "even",        "even_above(1/2)",
+        "entropy(3)"};
     std::string rule = "commit " + oneOf(rules);
     if (mayRevoke && below(5) == 0)
       rule += " revoke(below = " + oneOf({"0.9", "1/50", "1/1"}) + ")";
+    if (mayEdit && below(4) == 0)
+      rule += " edit(above = " + oneOf({"0.9", "1/50", "1/1000"}) +
+              (below(2) ? ", further = " + number(1, 3) : "") + ")";
     if (below(4) == 0)
       rule += " passes(at_least = 2)";
     if (below(4) == 0)
@@ -300,17 +305,25 @@ private:
     add("reuse " + oneOf({"kv", "kv, ffn", "kv, context, ffn",
                           "kv(before_rope), output"}));
     add("recompute all on " + start);
+    const bool edits = below(3) == 0;
+    auto some = [&] {
+      std::string rows = masked();
+      if (!edits)
+        return rows;
+      std::string recent = value("p", "positions committed(last = 1)");
+      return value("p", "union " + rows + ", " + recent);
+    };
     if (below(2)) {
-      std::string some = onSome();
-      add("recompute " + masked() + some);
+      std::string sometimes = onSome();
+      add("recompute " + some() + sometimes);
     }
-    std::string rows = masked();
-    if (below(4) == 0)
+    std::string rows = some();
+    if (!edits && below(4) == 0)
       rows = value("p", "predicting " + rows) + " alone";
     else if (below(4) == 0)
       rows += " alone";
     add("recompute " + rows);
-    commits();
+    commits(/*mayRevoke=*/true, edits);
   }
 
   /// Positions that follow each other.
@@ -372,7 +385,7 @@ private:
       add("recompute " + exact + " in all" + whole);
     }
     add("recompute " + exact + " in %response");
-    commits();
+    commits(/*mayRevoke=*/true, /*mayEdit=*/true);
   }
 
   /// Rows that differ from layer to layer: in later ones some of the earlier

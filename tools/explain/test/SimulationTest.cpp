@@ -323,6 +323,70 @@ TEST(Simulation, FollowsBothSequencesOfAGuidedRun) {
   EXPECT_EQ(none, "");
 }
 
+TEST(Simulation, FollowsARunThatEdits) {
+  Manifest manifest;
+  manifest.commit.kind = CommitRule::Kind::Best;
+  manifest.commit.count = 2;
+  manifest.commit.editAbove = {1, 2};
+  manifest.commit.furtherPasses = 2;
+  auto follow = [&](const std::string &third, std::string *rows = nullptr) {
+    auto commit = [](const std::string &position, const char *how) {
+      return R"({"sequence":0,"token":7)" + std::string(how) +
+             R"(,"position":)" + position + "}";
+    };
+    const char *edited = R"(,"edited":true)";
+    Result<RunLog> log = readRunLog(
+        R"({"commits":[)" + commit("4", "") + "," + commit("6", "") + "]}\n" +
+        R"({"commits":[)" + commit("4", edited) + "," + commit("5", "") + "," +
+        commit("7", "") + "]}\n" + R"({"commits":[)" + commit(third, edited) +
+        "]}\n" + R"({"commits":[]})");
+    EXPECT_TRUE(log) << log.error().text();
+    return simulate(manifest,
+                    {.steps = 4,
+                     .length = 8,
+                     .prompt = 4,
+                     .maskToken = 1,
+                     .eosToken = 2,
+                     .follow = std::make_shared<const RunLog>(std::move(*log))},
+                    [&](const SimulatedStep &step) {
+                      if (rows)
+                        *rows += std::to_string(step.logitRows) + ":" +
+                                 std::to_string(step.commits.size()) + " ";
+                    });
+  };
+  // Two steps that commit and two further passes, each of the block's rows.
+  std::string rows;
+  Status status = follow("5", &rows);
+  ASSERT_TRUE(status) << status.error().text();
+  EXPECT_EQ(rows, "4:2 4:2 4:0 4:0 ");
+  for (const char *other : {"2", "70"}) {
+    status = follow(other);
+    ASSERT_FALSE(status) << other;
+    EXPECT_NE(status.error().text().find(
+                  std::string("step 3 of the log edits position ") + other +
+                  ", whose token is to stay"),
+              std::string::npos)
+        << status.error().text();
+  }
+}
+
+TEST(Simulation, TakesAsManyFurtherPassesAsThereMayBe) {
+  Manifest manifest;
+  manifest.commit.editAbove = {1, 2};
+  for (int64_t further : {0, 3}) {
+    manifest.commit.furtherPasses = further;
+    int64_t steps = 0, rows = 0;
+    ASSERT_TRUE(simulate(
+        manifest, {.steps = 8, .length = 24, .prompt = 8, .blockLength = 8},
+        [&](const SimulatedStep &step) {
+          ++steps;
+          rows += step.logitRows;
+        }));
+    EXPECT_EQ(steps, 8 + 2 * further);
+    EXPECT_EQ(rows, 8 * steps);
+  }
+}
+
 /// What a step commits less what it revokes.
 TEST(Simulation, RevokingRulesKeepTheTokensOfAStep) {
   Manifest manifest;

@@ -309,6 +309,21 @@ mlir::heddle::parseCommitRule(AsmParser &parser, CommitRuleAttr &rule,
       value.revokeBelow = bound.getValue();
       continue;
     }
+    if (!value.edits() && succeeded(parser.parseOptionalKeyword("edit"))) {
+      RatioAttr bound;
+      NamedArgument wanted[] = {
+          {"above", [&] { return parseRatio(parser, "above", bound); }},
+          {"further",
+           [&] {
+             return parseCount(parser, "the number of further passes",
+                               value.furtherPasses, 1, bundle::maxSteps);
+           },
+           /*required=*/false}};
+      if (parseArguments(parser, "edit", nullptr, wanted))
+        return failure();
+      value.editAbove = bound.getValue();
+      continue;
+    }
     if (!passes && succeeded(parser.parseOptionalKeyword("passes"))) {
       NamedArgument least = {"at_least", [&]() -> ParseResult {
                                return parseCount(parser, "the number of passes",
@@ -355,6 +370,12 @@ void mlir::heddle::printCommitRule(AsmPrinter &printer, CommitRuleAttr rule,
   if (value.revokes())
     printer << " revoke(below = " << bundle::detail::spell(value.revokeBelow)
             << ')';
+  if (value.edits()) {
+    printer << " edit(above = " << bundle::detail::spell(value.editAbove);
+    if (value.furtherPasses > 0)
+      printer << ", further = " << value.furtherPasses;
+    printer << ')';
+  }
   if (value.leastPasses != 1)
     printer << " passes(at_least = " << value.leastPasses << ')';
   if (value.verifies())

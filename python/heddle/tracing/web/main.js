@@ -7,9 +7,12 @@ const plots = [];
 let map = null, heads = null;
 
 function describe() {
-  const [queries, exact, ffn] = countsAt(state.step, state.layer), became = commitsAt(state.step).filter(([, token]) => token >= 0).length;
+  const [queries, exact, ffn] = countsAt(state.step, state.layer), tokens = commitsAt(state.step).filter(([, token]) => token >= 0);
+  const became = tokens.filter(([position]) => tokenSince(position, state.step - 1) === Infinity).length;
+  const edited = tokens.length - became;
   return `Step ${count(state.step)} of ${count(run.steps)}, layer ${count(state.layer)}, head ${count(state.head)}: `
-    + `${plural(became, 'position')} ${became === 1 ? 'becomes a token' : 'become tokens'}; attention of ${plural(exact, 'row')} is computed`
+    + `${plural(became, 'position')} ${became === 1 ? 'becomes a token' : 'become tokens'}`
+    + `${edited ? `, ${plural(edited, 'token')} ${edited === 1 ? 'becomes another' : 'become others'}` : ''}; attention of ${plural(exact, 'row')} is computed`
     + `${queries !== exact ? `, of ${count(queries)} corrected or computed` : ''}, the FFN of ${count(ffn)}.`;
 }
 

@@ -591,7 +591,7 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
     |---|---|
     | `all` | all visible ones |
     | `%rows` | all of these |
-    | `salient(below = r) in %rows` | in layer 0 those that became tokens, or masks again, in the last step; in layer l + 1 those whose attention context in layer l, all heads together, has a cosine below r against the cached one. A layer's own finding says whose FFN it computes. Cosines are f32 with squared norms of at least 1e-8. Source: DyLLM, algorithm 1 |
+    | `salient(below = r) in %rows` | in layer 0 those that became tokens, other tokens or masks again in the last step; in layer l + 1 those whose attention context in layer l, all heads together, has a cosine below r against the cached one. A layer's own finding says whose FFN it computes. Cosines are f32 with squared norms of at least 1e-8. Source: DyLLM, algorithm 1 |
     | `salient_ffn(below = r) in %rows` | all active ones, but the FFN of those alone whose attention context in the layer has a cosine below r against the cached one. Source: DyLLM, table 1 |
     | `least_similar(keep = r, among = %set) in %rows` | of the active rows in `%set` the floor(r count) whose new V has the lowest cosine, all heads together, against the cached one; and all active rows outside of `%set`. V is computed and cached for all of `%set`, or with `keep = 0 percent` for none. In layer 0, where V depends on the token alone, all active rows. Where a layer keeps neither attention nor FFN the rows of `%set` that are not chosen end. Source: dLLM-Cache, ES-dLLM |
     | `least_similar(keep = r, among = %set, confidence = w) in %rows` | the same by the highest w c + (1 - w) (1 - cosine), of equals the lower position, where c is the confidence of the last prediction of what the row predicts, 0 where that is no mask or was not predicted. Source: ES-dLLM |
@@ -715,12 +715,15 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
     | `timesteps` | of the m masked positions of the block floor(m (1 - s / t)), all at the last planned step; t and s are the step's times on a ramp from 1 to 0.001 (Dream: to `--eps`) over the block's steps |
     | `even` | the block's masked positions in equal shares over its planned steps, the first ones one more, whatever the model says |
     | `even_above(r)` | of such a share those of confidence r and more, at least the best one; what it leaves comes to the next step's share, and the block goes on until all are taken |
+    | `entropy(r)` | those of least entropy, as many as may be so that the entropies of all but the last sum to r nats at most, at least one |
 
     | clause | meaning |
     |---|---|
     | `within(%positions)` | of these positions only |
     | `on %a and %b` | at the steps that all of these cadences have |
     | `revoke(below = r)` | of the block's tokens that earlier steps committed those whose probability is now below r become masks again, the least probable first, fewer than the step commits |
+    | `edit(above = r)` | those of these tokens in whose place their rows now predict another one with probability r and more become that one, at the steps that commit or find no mask in their block |
+    | `edit(above = r, further = n)` | the same; and after such a step that leaves its block without masks and has changed something, the block takes another pass, at most n of them |
     | `passes(at_least = n)` | a block takes at least n steps, also when none of its positions is masked any more, unless the sequence ends: said of the whole run by the last commit |
     | `verify(drafts = n)` | up to n steps after a step are drafted from the latest predictions and verified in its forward pass, by a further copy of the sequence for each; those that come out as drafted are made, and the one behind them. The tokens are those of the same schedule without it, in fewer forward passes: said of the whole run by the last commit |
     | `stop(eos)` | after these steps the response's first EOS is looked for; once it is found, the sequence ends when no masked position stands before it, and what is still masked becomes EOS |
@@ -732,6 +735,7 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
     ```mlir
     commit above(0.9)
     commit above(0.6) revoke(below = 0.9)
+    commit above(0.7) edit(above = 0.5, further = 16)
     commit best(1) within(%first) on %start
     commit quota within(%active) stop(eos)
     commit quota verify(drafts = 3)
@@ -739,7 +743,7 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
 
     Source: Fast-dLLM (above, factor; released code: last_alone, timesteps,
     even_above, passes), LLaDA (even), Window-Diffusion (within, stop), dKV-Cache (random_order),
-    WINO (revoke), FreeDave, SSD (verify).
+    WINO (revoke), FreeDave, SSD (verify), LLaDA2.1 (edit), EB-Sampler (entropy).
   }];
   let arguments = (ins Heddle_CommitRuleAttr:$rule,
                        Optional<Heddle_PositionsType>:$within,

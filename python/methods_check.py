@@ -22,7 +22,6 @@ import argparse
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,10 +29,8 @@ import time
 
 sys.dont_write_bytecode = True
 
-import torch
-
 from heddle.evaluation import short_tasks as tasks
-from heddle_reference import weights
+from heddle_reference import contrary
 from heddle_reference.methods import catalogue, models, trace
 from heddle_reference.tokenizer import Tokenizer
 
@@ -176,24 +173,10 @@ def write_traces(args):
     return 0
 
 
-def unsure(folder, noise, out):
-    """Writes the model with noise on its matrices, of `noise` times their standard deviation: it
-    contradicts what it has said."""
-    for name in os.listdir(folder):
-        if not name.endswith((".safetensors", ".index.json")):
-            shutil.copy(os.path.join(folder, name), out)
-    generator = torch.Generator().manual_seed(1)
-    _, tensors = weights.load(folder)
-    weights.write_safetensors(os.path.join(out, "model.safetensors"), {
-        name: t + noise * t.std() * torch.randn(t.shape, generator=generator) if t.dim() > 1 else t
-        for name, t in sorted(tensors.items())})
-    return out
-
-
 def check(args):
-    if args.noise:
+    if args.contrary:
         with tempfile.TemporaryDirectory() as folder:
-            args.model, args.noise = unsure(args.model, args.noise, folder), 0
+            args.model, args.contrary = contrary.write(args.model, folder), False
             return check(args)
     pieces, prompts = models.load(args.model), prompts_of(args.model, args.prompts)
     lengths = [len(p) for p in prompts]
@@ -243,8 +226,8 @@ def main(arguments=None):
         one.add_argument("--bundles", help="folder of NAME.hdl, compiled before")
         one.add_argument("--expected", help="folder that 'trace' wrote")
         one.add_argument("--flag", action="append", default=[], help="for heddle-run; may be repeated")
-        one.add_argument("--noise", type=float, default=0,
-                         help="on the model's weights, in their standard deviations")
+        one.add_argument("--contrary", action="store_true",
+                         help="with the model's layers in reverse order: it contradicts what it has said")
         one.add_argument("--timeout", type=float, default=600, help="seconds for one heddle-run")
     args = parser.parse_args(arguments)
     if args.command == "check" and not (args.bundles or args.heddlec):

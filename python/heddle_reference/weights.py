@@ -32,20 +32,6 @@ def read_safetensors(path):
     return tensors
 
 
-def write_safetensors(path, tensors):
-    """{name: tensor} as one file of F32."""
-    header, body = {}, b""
-    for name, tensor in tensors.items():
-        raw = tensor.float().contiguous().numpy().astype("<f4").tobytes()
-        header[name] = {"dtype": "F32", "shape": list(tensor.shape),
-                        "data_offsets": [len(body), len(body) + len(raw)]}
-        body += raw
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + body)
-
-
 def load(folder):
     """(config, {name: float32 tensor}) of a folder with one file of weights or
     an index and its shards."""

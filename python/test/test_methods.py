@@ -208,7 +208,7 @@ class CommitTest(unittest.TestCase):
     def test_revoking_takes_the_least_probable_and_fewer_than_are_committed(self):
         rule = commit.Revoking(commit.Threshold(4, 0.6), 0.9)
         now = [0.95, 0.2, 0.9, 0.5, 0.2]
-        self.assertEqual([rule.revoke(now, n) for n in (1, 2, 3, 9)], [[], [1], [1, 4], [1, 4, 3]])
+        self.assertEqual([rule.revoke(now, n) for n in (0, 1, 2, 3, 9)], [[], [], [1], [1, 4], [1, 4, 3]])
 
     def test_revoked_tokens_are_masks_of_the_block_again(self):
         for family in FAMILIES:

@@ -14,6 +14,7 @@ import unittest
 from test_methods import prompt_of, tiny_dream, tiny_llada
 
 import methods_check
+from heddle_reference import contrary
 from heddle_reference.methods import catalogue, models, trace
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "models", "heddle-4m")
@@ -124,6 +125,17 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(len({len(p) for p in methods_check.prompts_of(folder, 16)}), 16)
         self.assertTrue(models.load(folder).shifted)
         self.assertFalse(models.load(FOLDER).shifted)
+
+    def test_a_model_with_its_layers_reversed_contradicts_itself(self):
+        for name in ("heddle-4m", "heddle-dream-5m"):
+            model = os.path.join(os.path.dirname(FOLDER), name)
+            with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as again:
+                pieces = models.load(contrary.write(model, folder))
+                same = models.load(contrary.write(folder, again))
+            prompt, edit = methods_check.prompts_of(model, 1)[0], catalogue.BY_NAME["edit"]
+            made = lambda pieces: [c for record in edit.run(pieces, prompt, 32, 32, 8)[1] for c in record["committed"]]
+            self.assertGreater(len(made(pieces)), 32)
+            self.assertEqual(made(same), made(models.load(model)))
 
     def run_main(self, *arguments):
         out = io.StringIO()

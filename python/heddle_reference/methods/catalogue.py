@@ -160,8 +160,8 @@ def by_revoking(make):
 # The models are sure of what is not their first guess.
 REVOKE = "commit best(4) revoke(below = 0.99999)"
 
-def by_editing(make, rule=lambda block: commit.Best(block or 32, 8), further=3):
-    return lambda steps, block, family: (make(), commit.Editing(rule(block), 0.05, further))
+def by_editing(make, rule=lambda block: commit.Best(block or 32, 8), above=0.05):
+    return lambda steps, block, family: (make(), commit.Editing(rule(block), above, 3))
 
 
 EDIT = "commit best(8) edit(above = 0.05, further = 3)"
@@ -254,9 +254,9 @@ FAST = [
     in_blocks("edit-losa-new", by_editing(cached.Losa),
            schedule("edit_losa_new", BLOCK, *refreshing("%new"), EDIT)),
     in_blocks("edit-revoke", by_editing(
-        pairs.Dense, lambda block: commit.Revoking(commit.Best(block or 32, 8), 0.99999)),
+        pairs.Dense, lambda block: commit.Revoking(commit.Best(block or 32, 4), 0.99999), 0.3),
            schedule("edit_revoke", "attend dense",
-                    "commit best(8) revoke(below = 0.99999) edit(above = 0.05, further = 3)")),
+                    "commit best(4) revoke(below = 0.99999) edit(above = 0.3, further = 3)")),
     Method("edit-quota", lambda steps, block, family:
            (pairs.Dense(), commit.Editing(own_rule(steps, block, family), 0.05, 2)),
            schedule("edit_quota", "attend dense", "commit quota edit(above = 0.05, further = 2)"),

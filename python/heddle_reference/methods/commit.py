@@ -301,7 +301,7 @@ class Revoking(UntilDone):
 
     def revoke(self, now, commits):
         doubtful = sorted((c, i) for i, c in enumerate(now) if c < self.below)
-        return [i for _, i in doubtful[:commits - 1]]
+        return [i for _, i in doubtful[:max(0, commits - 1)]]
 
 
 class Editing(Rule):
@@ -381,7 +381,7 @@ class Timesteps(Rule):
         self.times = torch.linspace(1, self.eps, self.steps + 1)
 
     def next(self, run):
-        if run.step == self.steps:
+        if run.step >= self.steps:
             return False
         if run.step == 0:
             self.enter_block(run)

@@ -3,6 +3,8 @@
 """What the package's tests share. They run against the installed package, with the
 programs of a build: those in HEDDLE_BIN, by default in build/dev/bin, or build/release/bin where that alone is."""
 
+import functools
+import importlib.util
 import json
 import os
 import subprocess
@@ -15,6 +17,16 @@ BIN = Path(os.environ.get("HEDDLE_BIN") or next((folder for folder in BUILT if f
 LLADA = ROOT / "models" / "heddle-4m"
 DREAM = ROOT / "models" / "heddle-dream-5m"
 PROMPTS = ["Sort 52 17 90 33.", "Add 4821 and 977."]
+
+
+@functools.lru_cache(maxsize=None)
+def contrary():
+    """The folder of a model that contradicts what it has said."""
+    spec = importlib.util.spec_from_file_location("contrary", ROOT / "python" / "heddle_reference" / "contrary.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    contrary.folder = tempfile.TemporaryDirectory()
+    return module.write(LLADA, contrary.folder.name)
 
 
 def heddle_run(model, bundle, prompts, *options):

@@ -20,7 +20,7 @@ from heddle.ray import rows, shards
 from heddle.ray.answers import Answer
 from heddle.ray.engine import Engine
 from heddle.ray.protocol import Refused, Reply, event, parse
-from common import DREAM, LLADA, PROMPTS
+from common import DREAM, LLADA, PROMPTS, contrary
 
 SHORT = {"gen_length": 32, "steps": 16, "block_length": 16}
 CHAT = [{"role": "user", "content": "a"}]
@@ -124,16 +124,18 @@ class EngineTest(unittest.TestCase):
         self.assertEqual([self.read(self.ask(PROMPTS[0], temperature=0.9, seed=3)[1])[0]], hot)
 
     def test_tokens_that_may_change_are_not_told(self):
-        for commits, options in itertools.product(
-                (heddle.commit("best", 4, revoke=1), heddle.commit("best", 8, edit=0.05, further=3)),
+        other = heddle.load(contrary())
+        self.addCleanup(other.close)
+        for (model, commits), options in itertools.product(
+                ((llada, heddle.commit("best", 4, revoke=1)), (other, heddle.commit("best", 8, edit=0.05, further=3))),
                 (SHORT, {"gen_length": 32, "steps": 16})):
-            again = heddle.compile(heddle.schedule("again", commits, heddle.attend()), model=llada)
-            engine = Engine(llada, again, batch=4)
+            again = heddle.compile(heddle.schedule("again", commits, heddle.attend()), model=model)
+            engine = Engine(model, again, batch=4)
             self.addCleanup(engine.close)
-            expected = llada.generate(PROMPTS, again, **options).texts
+            expected = model.generate(PROMPTS, again, **options).texts
             told = [queue.SimpleQueue() for _ in PROMPTS]
             for prompt, said in zip(PROMPTS, told):
-                engine.submit(llada.encode(prompt).tolist(), options, 32, (), said.put)
+                engine.submit(model.encode(prompt).tolist(), options, 32, (), said.put)
             self.assertEqual([self.read(said)[0] for said in told], expected)
 
     def test_runs_end_with_the_answers(self):

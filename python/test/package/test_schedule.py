@@ -534,7 +534,7 @@ class WrongTest(unittest.TestCase):
                       str(schedule("a", commit(revoke=0.1, edit=0.9, further=16, passes=2))))
         with self.assertRaisesRegex(ValueError, "edit: 'much' is no ratio"):
             commit("above", 0.6, edit="much")
-        with self.assertRaisesRegex(TypeError, "further: 0.5 is"):
+        with self.assertRaisesRegex(TypeError, "further: expected a whole number, found 0.5"):
             commit("above", 0.6, edit=0.5, further=0.5)
         with self.assertRaisesRegex(TypeError, "further passes only edit; give edit, too"):
             commit("above", 0.6, further=16)

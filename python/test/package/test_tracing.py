@@ -14,7 +14,7 @@ from pathlib import Path
 
 import heddle
 import numpy as np
-from common import BIN, LLADA, ROOT
+from common import BIN, LLADA, ROOT, contrary
 from heddle.tracing import Record, html, tables
 from heddle.tracing.record import TENSORS
 
@@ -52,11 +52,11 @@ class Recorded(unittest.TestCase):
         cls.folder = Path(folder.name)
 
     @classmethod
-    def record(cls, schedule, *options):
+    def record(cls, schedule, *options, model=LLADA):
         """(the record, the lines of --trace) of a run in f32."""
         bundle, out, trace = (cls.folder / f"{schedule.name}.{end}" for end in ("hdl", "safetensors", "jsonl"))
         heddle.compile(schedule, head_dim=64, dtype="f32").save(bundle)
-        subprocess.run([BIN / "heddle-run", "-q", "-m", LLADA, "-b", bundle, "--dtype=f32", "--record", out, "--trace", trace,
+        subprocess.run([BIN / "heddle-run", "-q", "-m", model, "-b", bundle, "--dtype=f32", "--record", out, "--trace", trace,
                         *LENGTHS, *options, PROMPT], check=True, capture_output=True)
         return Record(out), [json.loads(line) for line in trace.read_text().splitlines()]
 
@@ -101,7 +101,8 @@ class RecordTest(Recorded):
         self.assertGreater(sum(t < 0 for _, _, t in commits), 3)
 
     def test_edited_tokens_are_committed_again(self):
-        record, steps = self.record(heddle.schedule("other", heddle.commit("best", 8, edit=0.05, further=3) + heddle.attend()))
+        record, steps = self.record(heddle.schedule("other", heddle.commit("best", 8, edit=0.05, further=3) + heddle.attend()),
+                                    model=contrary())
         commits = [[s["step"], p, t] for s in steps for p, t, _ in s["committed"]]
         self.assertEqual(record["commits"].tolist(), commits)
         self.assertLess(len({p for _, p, _ in commits}), len(commits))

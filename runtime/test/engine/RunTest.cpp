@@ -357,11 +357,12 @@ TEST_F(RunTest, HostDrivenDraftsAreVerified) {
 TEST_F(RunTest, HostDrivenBlocksWhoseTokensAreEdited) {
   makeModel(grouped);
   bundle::Manifest manifest = cachedBlocks({1, 20});
-  manifest.commit.editAbove = {1, 1000};
   for (int64_t further : {0, 4})
     for (int64_t below : {0, 1}) {
       manifest.commit.furtherPasses = further;
       manifest.commit.revokeBelow = {below, 1};
+      // What is edited is not revoked.
+      manifest.commit.editAbove = {1, below ? 14 : 1000};
       compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 16));
     }
 }

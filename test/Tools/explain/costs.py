@@ -18,6 +18,9 @@ import pathlib
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
+from heddle_reference import contrary  # noqa: E402
+
 HEDDLEC, HEDDLE_BUNDLE, HEDDLE_RUN, EXAMPLES, MODEL, FOLDER = map(pathlib.Path, sys.argv[1:])
 LENGTHS = ["--gen-length", "64", "--steps", "32", "--block-length", "16"]
 PROMPT = 64
@@ -182,7 +185,8 @@ def check(schedule, before, after, text=None):
         source.write_text("heddle.schedule @x {\n  " + text.replace("  ", "\n  ") + "\n}\n")
     call(HEDDLEC, source, *settings, "-o", bundle, "--dtype=f32", "--head-dim=64")
     ids = ",".join(str(3 + (7 * i) % 500) for i in range(PROMPT))
-    run = json.loads(call(HEDDLE_RUN, "-m", MODEL, "-b", bundle, "--prompt-ids", ids, *LENGTHS,
+    model = CONTRARY if "edited" in name else MODEL
+    run = json.loads(call(HEDDLE_RUN, "-m", model, "-b", bundle, "--prompt-ids", ids, *LENGTHS,
                           "--json", "--steps-json", log, "--quiet"))
     counted = run["cost"]["work"]
     revoked = log.read_text().count('"revoked":true')
@@ -223,6 +227,7 @@ def check_guided(name, bundle, ids):
 
 
 FOLDER.mkdir(parents=True, exist_ok=True)
+CONTRARY = contrary.write(MODEL, FOLDER / "contrary")  # a trained model edits nothing
 wrong = [problem for name, (before, after) in SCHEDULES.items()
          for problem in check(name, before, after)]
 wrong += [problem for name, (text, before, after) in TEXTS.items()

@@ -371,7 +371,7 @@ TEST(Generate, FollowsEachSequencesOwnEos) {
   expectEachEndsAlone(program, 12);
 }
 
-TEST(Generate, AnEosThatWasFoundIsNotRevoked) {
+TEST(Generate, AnEosThatWasFoundStays) {
   for (bool narrows : {false, true}) {
     bundle::Manifest program = aboveABit();
     program.commit.ratio = {4, 25};
@@ -379,6 +379,10 @@ TEST(Generate, AnEosThatWasFoundIsNotRevoked) {
     program.commit.stopAtEos = true;
     program.commit.narrows = narrows;
     expectEachEndsAlone(program, 12);
+    program.commit.revokeBelow = {};
+    program.commit.editAbove = {1, 1000};
+    program.commit.furtherPasses = 2;
+    expectEachEndsAlone(program, 4);
   }
 }
 

@@ -13,6 +13,8 @@
 #include "runtime/reference/ReferenceExecutor.h"
 #include "runtime/test/engine/EngineFixture.h"
 
+#include <cmath>
+
 namespace heddle::rt::cuda::test {
 
 inline bundle::Pass passOn(const bundle::Cadence &when) {
@@ -160,7 +162,8 @@ protected:
         EXPECT_EQ(a[c].edited, b[c].edited);
         revoked += a[c].revoked;
         edited += a[c].edited;
-        EXPECT_NEAR(a[c].confidence, b[c].confidence, 1e-4 * b[c].confidence);
+        EXPECT_NEAR(a[c].confidence, b[c].confidence,
+                    1e-4 * std::abs(b[c].confidence));
       }
     }
     EXPECT_EQ(revoked > 0, manifest.commit.revokes());

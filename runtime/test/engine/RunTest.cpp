@@ -352,6 +352,13 @@ TEST_F(RunTest, HostDrivenDraftsAreVerified) {
   }
 }
 
+TEST_F(RunTest, HostDrivenBlocksCommittedByEntropy) {
+  makeModel(grouped);
+  bundle::Manifest manifest = cachedBlocks({6, 1});
+  manifest.commit.kind = bundle::CommitRule::Kind::Entropy;
+  compareHostDriven(manifest, promptsOf({5, 20, 9}), lengthsOf(16, 8, 16));
+}
+
 /// Where nothing is revoked no logits are copied: the draw kernel knows the
 /// most probable token and its probability.
 TEST_F(RunTest, HostDrivenBlocksWhoseTokensAreEdited) {

@@ -207,6 +207,14 @@ heddle.schedule @M12 {
 // -----
 
 heddle.schedule @M12 {
+  // expected-error@+1 {{edits tokens, and which ones no earlier prediction says}}
+  commit best(4) edit(above = 0.9) verify(drafts = 2)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M12 {
   %changed = cadence drift(below = 0.9, within = 8)
   // expected-error@+1 {{is refreshed on drift(below = 0.9, within = 8), of which a step that is drafted knows nothing; name a cadence of another form, or leave `verify` out}}
   %cols = select columns(keep = 1/5, group = 32) by mean_probability on %changed
@@ -360,5 +368,13 @@ heddle.schedule @R15 {
   // expected-error@+1 {{computes rows that need not hold what a commit with `edit` gave another token}}
   recompute %rows
   commit above(0.6) edit(above = 0.9)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M2 {
+  // expected-error@+1 {{must be more than 0 and at most 1024}}
+  commit entropy(1025)
   attend dense
 }

@@ -415,39 +415,42 @@ TEST(Generate, OnlyRowsThatAreComputedAndWithinAreEdited) {
   }
 }
 
-/// Whatever the run's own confidences are, edits go by probabilities.
-TEST(Generate, EditsGoByProbabilities) {
-  FakeModel model;
-  FakeExecutor executor;
-  executor.program.commit.editAbove = {1, 5};
-  executor.program.commit.furtherPasses = 2;
-  GenerateOptions options = lengths(24, 24, 6);
-  options.sampling.remasking = Remasking::Random;
-  int64_t edited = 0;
-  Tokens now = {1, 2, 3};
-  now.resize(27, FakeModel::mask);
-  Result<Generation> result = generate(
-      model, executor, std::vector<Tokens>{{1, 2, 3}}, options,
-      [&](const StepRecord &record) {
-        for (const Commit &each : record.commits) {
-          if (!each.edited)
-            continue;
-          double sum = 0;
-          for (int64_t v = 0; v < model.info.vocabSize; ++v)
-            sum += std::exp(model.logit(now, each.position, v));
-          EXPECT_NEAR(each.confidence,
-                      std::exp(model.logit(now, each.position, each.token)) /
-                          sum,
-                      1e-6);
-          EXPECT_GE(each.confidence, 0.2);
-          ++edited;
-        }
-        now = record.tokens[0];
-        return true;
-      });
-  ASSERT_TRUE(result) << result.error().text();
-  EXPECT_GT(edited, 5);
-  EXPECT_LE(result->stepsDone, 8);
+/// Whatever the run's own confidences are, edits and thresholds go by
+/// probabilities.
+TEST(Generate, EditsAndThresholdsGoByProbabilities) {
+  for (Kind kind : {Kind::Quota, Kind::Above}) {
+    FakeModel model;
+    FakeExecutor executor;
+    bundle::CommitRule &rule = executor.program.commit;
+    rule = editing({3, 20}, {1, 5}, 2);
+    rule.kind = kind;
+    GenerateOptions options = lengths(24, 24, 6);
+    options.sampling.remasking = Remasking::Random;
+    int64_t edited = 0, others = 0;
+    Tokens now = {1, 2, 3};
+    now.resize(27, FakeModel::mask);
+    Result<Generation> result = generate(
+        model, executor, std::vector<Tokens>{{1, 2, 3}}, options,
+        [&](const StepRecord &record) {
+          for (const Commit &each : record.commits) {
+            double sum = 0;
+            for (int64_t v = 0; v < model.info.vocabSize; ++v)
+              sum += std::exp(model.logit(now, each.position, v));
+            const double chance =
+                std::exp(model.logit(now, each.position, each.token)) / sum;
+            const bool same = std::abs(each.confidence - chance) < 1e-6;
+            EXPECT_TRUE(same || (kind == Kind::Quota && !each.edited));
+            EXPECT_GE(chance, each.edited ? 0.2 : 0);
+            edited += each.edited;
+            others += !same;
+          }
+          now = record.tokens[0];
+          return true;
+        });
+    ASSERT_TRUE(result) << result.error().text();
+    EXPECT_GT(edited, 5);
+    EXPECT_EQ(others > 0, kind == Kind::Quota);
+  }
 }
 
 } // namespace

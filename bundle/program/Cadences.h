@@ -57,6 +57,7 @@ struct Cadence {
   int64_t seed = 0;   ///< Random
   int64_t from = 1;   ///< Every: its first step; At with a fraction: 1 + plus
   int64_t layer = -1; ///< Drift: where it is measured, negative from the end
+  bool attention = false; ///< Drift: by attention's weights, else by V
   /// Steps are counted from 1 in each block, and T is the block's number of
   /// steps (StepPlace).
   bool inBlock = false;
@@ -170,6 +171,7 @@ struct GeometricCadence {
 struct DriftCadence {
   static constexpr Name name = "drift";
   template <typename V> static void fields(V &v, In<V, Cadence> &x) {
+    v("attention", x.attention, Flag{});
     v("below", x.fraction, UpTo{});
     v("within", x.period, counted);
     v("layer", x.layer, Or{Range{-maxCount, maxCount}, -1});

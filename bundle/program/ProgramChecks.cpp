@@ -443,6 +443,13 @@ bool Checker::isRange(int64_t set) const {
 void Checker::checkOutside() {
   const Cadence &cadence = manifest.reuse.cadence;
   const std::string on = toString(cadence);
+  // C6: a row's weights are of all the keys that it attends to.
+  for (const Cadence &drift : driftsOf(manifest))
+    if (drift.attention)
+      return fail(At::Reuse, 0,
+                  "keeps attention outside of a set, so that no step has the "
+                  "weights that " +
+                      toString(drift) + " compares; leave `attention` out");
   // U5: there is something to merge with, of every row.
   if (!includesFirst(cadence))
     return fail(At::Reuse, 0,

@@ -156,6 +156,10 @@ TEST(Cadence, DriftHasTheFewestStepsWhereNothingIsMeasured) {
     }
   }
   EXPECT_EQ(toString(cadence), "drift(below = 0.9, within = 4, layer = 2)");
+  cadence.attention = true;
+  EXPECT_EQ(toString(cadence),
+            "drift(attention, below = 0.9, within = 4, layer = 2)");
+  cadence.attention = false;
   cadence.layer = -1;
   place.drifted.emplace();
   place.afterEos = true;

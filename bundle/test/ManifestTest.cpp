@@ -653,6 +653,7 @@ TEST(Manifest, EveryCadenceRoundTrips) {
   all[9].period = 8;
   all[9].inBlock = true;
   all[9].layer = -3;
+  all[9].attention = true;
   for (Cadence &cadence : all) {
     if (&cadence >= &all[5]) {
       cadence.fraction = {3, 10};

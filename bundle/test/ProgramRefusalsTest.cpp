@@ -186,6 +186,10 @@ TEST(ProgramRefusals, DriftIsMeasuredFromOneCadenceInALayer) {
   EXPECT_FALSE(checkProgram(manifestOn(drift, other)));
   other.inBlock = true;
   EXPECT_TRUE(checkProgram(manifestOn(drift, other)));
+  other.inBlock = false;
+  other.attention = true;
+  EXPECT_TRUE(checkProgram(manifestOn(drift, other))) << "beside one of V";
+  EXPECT_FALSE(checkProgram(manifestOn(other, other)));
   manifest = manifestOn(drift, drift);
   DatedCommit dated;
   dated.when = {{When::Kind::On, drift}};

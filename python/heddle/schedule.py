@@ -155,14 +155,16 @@ def geometric(n: int) -> Cadence:
 
 
 @_outside
-def drift(below: Ratio, within: int, layer: int = -1) -> Cadence:
+def drift(below: Ratio, within: int, layer: int = -1, attention: bool = False) -> Cadence:
     """Step 1; each step after one whose values in `layer` (-1: the last) have a mean cosine below `below` to
     what they were after the latest of these steps; the `within`-th after that one at the latest; and the
-    steps of the schedule's others of layers before. A run decides which: not for attention without a model.
-    TypeError for what is no ratio or whole number; what the Spec numbers is the compiler's ScheduleError.
-    Source: docs/Spec/Cadence.md."""
+    steps of the schedule's others of layers before. attention: the weights of the layer's attention in place
+    of its values. A run decides which: not for attention without a model.
+    TypeError for what is no ratio, whole number or truth value; what the Spec numbers is the compiler's
+    ScheduleError. Source: docs/Spec/Cadence.md."""
+    of = "attention, " if _kind(attention, bool, "attention", "True or False") else ""
     where = "" if _count(layer, "layer") == -1 else f", layer = {layer}"
-    return Cadence(f"drift(below = {ratio_text(below, 'below')}, within = {_count(within, 'within')}{where})")
+    return Cadence(f"drift({of}below = {ratio_text(below, 'below')}, within = {_count(within, 'within')}{where})")
 
 
 @_outside

@@ -30,7 +30,8 @@ struct StepCounters {
                           ///< the sequences in the step would compute
   int64_t scorePairs = 0; ///< pairs visited again to score a selection
   int64_t lsePairs = 0;   ///< pairs that attention computed once more, for the
-                          ///< log-sum-exps that a selection is scored by
+                          ///< log-sum-exps that a selection is scored by, or
+                          ///< the weights that drift is measured by
   int64_t attendedKeys = 0; ///< visible keys where attention was computed,
                             ///< without those of which it is kept
   int64_t mergedRows = 0;   ///< rows of which attention over other keys was

@@ -75,6 +75,11 @@ Status HostRowMemory::clear(const RowTable &rows, int64_t width) {
   return Status::success();
 }
 
+Status HostRowMemory::put(void *memory, const void *host, int64_t bytes) {
+  std::memcpy(memory, host, static_cast<size_t>(bytes));
+  return Status::success();
+}
+
 Status HostRowMemory::fetch(const RowTable &rows, int64_t width, void *host) {
   forRows(rows.index.size(), [&](size_t i) {
     std::memcpy(static_cast<std::byte *>(host) +

@@ -124,6 +124,7 @@ private:
       int64_t compared = 0; ///< rows of this step, whose similarities wait
     };
     std::vector<Drifting> drifting; ///< [layers of drift]
+    bool classed = false;           ///< `keyClasses` has its visible keys
   };
 
   /// Rows of one table that go to rows of another.
@@ -191,6 +192,11 @@ private:
   // ProgramExecutorDrift.cpp
   Status readDrift();
   Status measureDrift(int64_t layer, const AttentionTensors &tensors);
+  bool measures(size_t i, const Sequence &sequence) const;
+  Status makeClasses();
+  Status classify(int64_t sequence);
+  Status weigh(int64_t layer, size_t i);
+  int64_t driftWidth() const { return weighs ? attentionWidth() : kvWidth(); }
 
   // ProgramExecutorMaps.cpp
   Status mapLayer(int64_t layer, const AttentionTensors &tensors);
@@ -298,6 +304,7 @@ private:
   bool needsScoring = false; ///< some refresh has scorings
   bool needsMoves = false;   ///< kept rows change places
   std::vector<int64_t> driftLayers; ///< in which drift is measured, ascending
+  bool weighs = false; ///< it is measured by attention's weights, else by V
 
   // The run.
   bool running = false;
@@ -317,16 +324,20 @@ private:
   std::shared_ptr<std::byte> gatherQ;   ///< [rows x attention width]
   std::shared_ptr<std::byte> gatherO;   ///< likewise
   std::shared_ptr<std::byte> scoringO;  ///< likewise, of attention run for its
-                                        ///< log-sum-exp
+                                        ///< log-sum-exp or its weights
   std::shared_ptr<std::byte> scoringL;  ///< 2 x lse: of another scale, and of
                                         ///< one span
   std::shared_ptr<std::byte> moved; ///< [rows x widest kept row]: on their way
                                     ///< to other places
-  /// [driftLayers x rows of all responses x kv width]: V of a layer as the
-  /// first step after the latest of its cadence by drift had it.
+  /// [driftLayers x rows of all responses x driftWidth()]: V of a layer, or
+  /// the weights of its attention by class of keys, as the first step after the
+  /// latest of its cadence by drift had it.
   std::shared_ptr<std::byte> reference;
   std::vector<int64_t> referenceStarts; ///< [sequences + 1]: of a layer the
                                         ///< first row of each
+  /// [head dim x kv width]: row c is 1 at element c of each head, else 0; and
+  /// [rows x kv width]: of each visible key the row of its class.
+  std::shared_ptr<std::byte> classes, keyClasses;
   mutable std::vector<std::unique_ptr<int32_t[]>>
       viewed; ///< selections()'s memory
   /// [layer][sequence][kernel][place]: the pairs of the row at a place, until

@@ -18,9 +18,23 @@
 // whatever the pairs are, and stands for its row (Source: dLLM-Cache, whose
 // V-verify compares it).
 //
+// Or what the layer's rows attend to (Source: Elastic-Cache). The weights of a
+// fused kernel are seen through what it multiplies them with: where V says of
+// each key its class alone, 1 at one element of a head and 0 at the others,
+// attention's output is each head's sums of weights by class. So they are had
+// of every kernel, set of pairs and cache, in memory that is linear in the
+// sequence, and are compared as V is.
+//
+// Worked example: heads of 4 elements, so classes 0 to 3, of the positions
+// modulo 4. A row with the weights 0.1, 0.2, 0.3, 0 and 0.4 for positions 0, 1,
+// 2, 3 and 4 has the output 0.5, 0.2, 0.3, 0.
+//
 //===----------------------------------------------------------------------===//
 
 #include "runtime/schedule/ProgramExecutor.h"
+#include "runtime/tensor/Convert.h"
+
+#include <utility>
 
 using namespace heddle;
 using namespace heddle::rt;
@@ -71,6 +85,71 @@ Status ProgramExecutor::readDrift() {
   return Status::success();
 }
 
+/// Whether this step compares rows of the sequence by the i-th cadence. Of a
+/// guided one the conditional half is measured.
+bool ProgramExecutor::measures(size_t i, const Sequence &sequence) const {
+  return sequence.rows.inStep() && sequence.rows.shape().driftsAs < 0 &&
+         !sequence.drift.renews(i, sequence.rows.place());
+}
+
+Status ProgramExecutor::makeClasses() {
+  const int64_t width = kvWidth();
+  std::vector<float> ones(static_cast<size_t>(headDim * width));
+  for (int64_t c = 0; c < headDim; ++c)
+    for (int64_t e = c; e < width; e += headDim)
+      ones[static_cast<size_t>(c * width + e)] = 1;
+  std::vector<std::byte> rows(ones.size() *
+                              static_cast<size_t>(byteSize(dtype)));
+  convert(DType::F32, ones.data(), dtype, rows.data(), std::ssize(ones));
+  return memory->put(classes.get(), rows.data(), std::ssize(rows));
+}
+
+/// Gives each visible key its class: its position modulo the head dim, so that
+/// it is the same whatever else is visible, and of keys that stand near each
+/// other each has its own.
+Status ProgramExecutor::classify(int64_t s) {
+  Sequence &sequence = *sequences[static_cast<size_t>(s)];
+  if (std::exchange(sequence.classed, true))
+    return Status::success();
+  Moves keys; // classes to places
+  for (int64_t place = 0; place < sequence.rows.n(); ++place)
+    keys.add(sequence.rows.positions()[static_cast<size_t>(place)] % headDim,
+             starts[static_cast<size_t>(s)] + place);
+  return memory->copy({classes.get(), kvWidth(), keys.from},
+                      {keyClasses.get(), kvWidth(), keys.to}, kvWidth());
+}
+
+/// Attention of the rows that the layer computes exactly once more, over the
+/// keys' classes: row k of a sequence comes to row starts + k of `scoringO`.
+Status ProgramExecutor::weigh(int64_t layer, size_t i) {
+  std::vector<Launch> weighed;
+  for (size_t at = 0; at < sequences.size(); ++at) {
+    const auto s = static_cast<int64_t>(at);
+    const Sequence &sequence = *sequences[at];
+    if (!measures(i, sequence) || sequence.exactBlock < 0)
+      continue;
+    if (Status status = classify(s); !status)
+      return status;
+    const auto kernel = static_cast<size_t>(phaseOf(layer, sequence).attention);
+    abi::AttentionArgs args =
+        launchOf(launches, kernel).blocks[sequence.exactBlock];
+    const int64_t size = byteSize(dtype);
+    args.value = keyClasses.get() + starts[at] * kvWidth() * size;
+    args.valueStride = kvWidth();
+    args.output = scoringO.get() + starts[at] * attentionWidth() * size;
+    args.outputStride = attentionWidth();
+    Result<int64_t> pairs = pairsOf(layer, s, kernel, args);
+    if (!pairs)
+      return pairs.takeError();
+    counted.lsePairs += *pairs;
+    launchOf(weighed, kernel).blocks.push_back(args);
+  }
+  for (Launch &launch : weighed)
+    if (Status status = runner->attend(launch.kernel, launch.blocks); !status)
+      return status;
+  return Status::success();
+}
+
 /// Compares the rows of a layer, or makes them what later steps are compared
 /// with.
 Status ProgramExecutor::measureDrift(int64_t layer,
@@ -84,41 +163,45 @@ Status ProgramExecutor::measureDrift(int64_t layer,
   for (const std::unique_ptr<Sequence> &sequence : sequences)
     for (size_t earlier = 0; earlier < i; ++earlier)
       before += sequence->drifting[earlier].compared;
-  Moves kept, compared; // rows of the batch to rows of the reference
+  if (weighs)
+    if (Status status = weigh(layer, i); !status)
+      return status;
+  // Rows of the batch, or of what was weighed, to rows of the reference.
+  Moves kept, compared;
   for (size_t s = 0; s < sequences.size(); ++s) {
     Sequence &sequence = *sequences[s];
     const SequenceRows &rows = sequence.rows;
-    if (!rows.inStep() || rows.shape().driftsAs >= 0)
-      continue;
     Sequence::Drifting &drifting = sequence.drifting[i];
-    if (sequence.drift.renews(i, rows.place())) {
+    if (!measures(i, sequence)) {
       drifting.referenced.assign(drifting.referenced.size(), 0);
       continue;
     }
-    const Picked &valued = valueRows(layer, sequence);
-    for (int64_t k = 0; k < valued.count(rows.rows()); ++k) {
-      const int64_t row = batch.offsets[s] + (valued.all ? k : valued.rows[k]);
+    const Picked &had = weighs ? sequence.exact : valueRows(layer, sequence);
+    for (int64_t k = 0; k < had.count(rows.rows()); ++k) {
+      const int64_t row = batch.offsets[s] + (had.all ? k : had.rows[k]);
       const int64_t place = batch.positions[row] - rows.shape().promptLength;
       if (place < 0)
         continue;
       drifting.compared += drifting.referenced[place];
       (drifting.referenced[place] ? compared : kept)
-          .add(row, ofLayer + referenceStarts[s] + place);
+          .add(weighs ? starts[s] + k : row,
+               ofLayer + referenceStarts[s] + place);
       drifting.referenced[place] = 1;
     }
   }
-  auto valuesAt = [&](std::span<const int32_t> index) {
-    return RowTable{tensors.value, tensors.valueStride, index};
+  auto hadAt = [&](std::span<const int32_t> index) {
+    return weighs ? RowTable{scoringO.get(), attentionWidth(), index}
+                  : RowTable{tensors.value, tensors.valueStride, index};
   };
   auto referenceAt = [&](std::span<const int32_t> index) {
-    return RowTable{reference.get(), kvWidth(), index};
+    return RowTable{reference.get(), driftWidth(), index};
   };
   if (Status status =
-          memory->copy(valuesAt(kept.from), referenceAt(kept.to), kvWidth());
+          memory->copy(hadAt(kept.from), referenceAt(kept.to), driftWidth());
       !status)
     return status;
-  return memory->compare({.now = valuesAt(compared.from),
+  return memory->compare({.now = hadAt(compared.from),
                           .kept = referenceAt(compared.to),
                           .output = {}},
-                         kvWidth(), starts.back() + before);
+                         driftWidth(), starts.back() + before);
 }

@@ -104,6 +104,7 @@ Status ProgramExecutor::fit() {
   needsMoves = bundle::visibleMoves(schedule);
   needsScoring = program.scores();
   driftLayers = bundle::DriftWatch(schedule, layers).layers();
+  weighs = bundle::driftsByAttention(schedule);
   return Status::success();
 }
 
@@ -200,9 +201,11 @@ ProgramExecutor::runBytes(const std::vector<SequenceShape> &shapes) const {
   bytes += rows * (needsLse ? lseRow : 0);
   bytes += rows * (keepsOutside() ? lseRow : 0);
   bytes += rows * (needsGather ? 2 * attentionWidth() * size : 0);
-  bytes += rows * (needsScoring ? attentionWidth() * size + 2 * lseRow : 0);
+  bytes += rows * (needsScoring || weighs ? attentionWidth() * size : 0);
+  bytes += rows * (needsScoring ? 2 * lseRow : 0);
   bytes += rows * (needsMoves ? widestRow() * size : 0);
-  bytes += std::ssize(driftLayers) * responseRows(shapes) * kvWidth() * size;
+  bytes += std::ssize(driftLayers) * responseRows(shapes) * driftWidth() * size;
+  bytes += weighs ? (rows + headDim) * kvWidth() * size : 0;
   bytes += runner->bytes(*std::max_element(places.begin(), places.end()));
   return static_cast<int64_t>(
       std::min<__int128>(bytes, std::numeric_limits<int64_t>::max()));
@@ -265,7 +268,7 @@ void ProgramExecutor::endRun() {
     *store = RowStore();
   for (std::shared_ptr<std::byte> *buffer :
        {&lse, &beforeLse, &gatherQ, &gatherO, &scoringO, &scoringL, &moved,
-        &reference})
+        &reference, &classes, &keyClasses})
     buffer->reset();
 }
 
@@ -336,8 +339,9 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
            {beforeLse, keepsOutside(), lseRow},
            {gatherQ, needsGather, attentionWidth() * size},
            {gatherO, needsGather, attentionWidth() * size},
-           {scoringO, needsScoring, attentionWidth() * size},
+           {scoringO, needsScoring || weighs, attentionWidth() * size},
            {scoringL, needsScoring, 2 * lseRow},
+           {keyClasses, weighs, kvWidth() * size},
            {moved, needsMoves, widestRow() * size}}) {
     if (!each.needed)
       continue;
@@ -349,10 +353,18 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
   if (!driftLayers.empty())
     if (Status status = allocate(reference,
                                  std::ssize(driftLayers) *
-                                     responseRows(shapes) * kvWidth() * size,
-                                 "values that drift is measured from");
+                                     responseRows(shapes) * driftWidth() * size,
+                                 "what drift is measured from");
         !status)
       return status;
+  if (weighs) {
+    if (Status status = allocate(classes, headDim * kvWidth() * size,
+                                 "what drift is measured from");
+        !status)
+      return status;
+    if (Status status = makeClasses(); !status)
+      return status;
+  }
   // What drift finds waits for the next step, behind what a layer asks for.
   if (Status status = memory->reserve(rows * (1 + std::ssize(driftLayers)));
       !status)
@@ -442,6 +454,7 @@ Status ProgramExecutor::beginSequence(int64_t s, const SequenceState &state) {
                                       rows.shape().promptLength) -
                      visible.begin();
     lists.see(s, rows.n(), prompt);
+    sequence.classed = false;
     size_t kernels = schedule.kernels.size();
     for (int64_t layer = 0; layer < layers; ++layer)
       std::fill_n(knownPairs.begin() + (layer * sequences.size() + s) * kernels,

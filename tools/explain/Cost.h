@@ -43,10 +43,11 @@ struct Work {
   int64_t queryRows = 0; ///< rows whose Q is computed
   int64_t keyRows = 0;
   int64_t valueRows = 0;
-  int64_t pairs = 0;      ///< of attention
-  int64_t scorePairs = 0; ///< visited again to score selections
-  int64_t lsePairs = 0;   ///< computed by attention for the log-sum-exps that
-                          ///< selections are scored by
+  int64_t pairs = 0;         ///< of attention
+  int64_t scorePairs = 0;    ///< visited again to score selections
+  int64_t lsePairs = 0;      ///< computed by attention once more, for the
+                             ///< log-sum-exps that selections are scored by, or
+                             ///< the weights that drift is measured by
   int64_t projectedRows = 0; ///< through attention's output projection
   int64_t ffnRows = 0;
   int64_t logitRows = 0; ///< through the LM head
@@ -97,8 +98,8 @@ double amountOf(const Work &work, Part part);
 /// Floating-point operations; exact below 2^53. With hidden width h, query and
 /// key/value width q and v, head dim d, FFN width f, vocabulary w:
 ///   QKV 2 h (q Q + v K + v V rows), attention 4 d a pair, scoring 2 d a pair
-///   visited and 4 d a pair of log-sum-exps, output 2 q h, FFN 6 h f, LM head
-///   2 h w a row.
+///   visited and 4 d a pair of attention once more, output 2 q h, FFN 6 h f, LM
+///   head 2 h w a row.
 double operationsOf(const ModelShape &shape, const Work &work, Part part);
 double operationsOf(const ModelShape &shape, const Work &work);
 

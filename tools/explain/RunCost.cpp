@@ -45,6 +45,9 @@ public:
            plannedSteps(selection.cadence, request.run.steps, blockSteps()))
         of[static_cast<size_t>(step - 1)] = true;
     }
+    if (driftsByAttention(manifest))
+      for (const Cadence &drift : driftsOf(manifest))
+        weighed[drift.layer + (drift.layer < 0 ? shape.layers : 0)] = drift;
     cost.rowsOfPass.assign(manifest.passes.size(), {INT64_MAX, 0});
     cost.visible = {INT64_MAX, 0};
   }
@@ -89,6 +92,8 @@ private:
                       const LayerRows &rows);
   void addScoring(const Phase &phase, const SimulatedStep &step,
                   LayerStep &layer) const;
+  void addWeighing(size_t kernel, const SimulatedStep &step, int64_t layer,
+                   int64_t exact, Work &work);
   StepKind &kindOf(const SimulatedStep &step);
 
   const Manifest &manifest;
@@ -97,6 +102,8 @@ private:
   const std::vector<size_t> ruleOfLayer;
   std::vector<std::vector<size_t>> phases; ///< [rule][step - 1]
   std::vector<std::vector<bool>> due;      ///< [selection][step - 1]
+  /// Cadences by drift of attention's weights, by the layers that they measure.
+  std::map<int64_t, Cadence> weighed;
   /// What a kernel kept of the rows that were counted last: steps in turn have
   /// the same rows, and a window with gaps has many runs of keys.
   struct Counted {
@@ -228,6 +235,20 @@ void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
     layer.work.lsePairs += shape.heads * active * n;
 }
 
+/// A step that is not of the layer's cadence by drift attends once more, of the
+/// sequence that goes by what it finds.
+void Counter::addWeighing(size_t kernel, const SimulatedStep &step,
+                          int64_t layer, int64_t exact, Work &work) {
+  const auto found = weighed.find(layer);
+  if (found == weighed.end() || exact == 0 ||
+      includes(found->second, step.place))
+    return;
+  const Kept kept = keptBy(kernel, step, step.layer(layer).rows, exact);
+  work.lsePairs += shape.heads * kept.pairs / step.sequences;
+  if (!kept.exact && cost.certainty == Certainty::Exact)
+    cost.certainty = Certainty::AtMost;
+}
+
 /// Of one sequence, rows that attend to the keys outside of a set at a step
 /// that does not keep it of all.
 int64_t Counter::refreshedRows(const SimulatedStep &step, int64_t layer) const {
@@ -302,6 +323,7 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
         manifest.selections[static_cast<size_t>(term.selection)].group;
   }
   addScoring(phase, step, result);
+  addWeighing(kernel, step, layer, rows.exact, work);
   return result;
 }
 
@@ -382,6 +404,7 @@ void Counter::add(const SimulatedStep &step) {
                static_cast<double>(times);
   };
   bool differ = step.layers.size() > 1 || !manifest.layeredReuses.empty() ||
+                !weighed.empty() ||
                 refreshedRows(step, 0) != refreshedRows(step, 1);
   bool compared = false;
   for (const SimulatedLayer &layer : step.layers) {

@@ -132,6 +132,12 @@ Status DeviceRowMemory::replace(const RowTable &from, const RowTable &to,
                                  .width = width});
 }
 
+Status DeviceRowMemory::put(void *memory, const void *host, int64_t bytes) {
+  if (Status s = stream.copyToDevice(addressOf(memory), host, bytes); !s)
+    return s;
+  return stream.synchronize();
+}
+
 Status DeviceRowMemory::fetch(const RowTable &rows, int64_t width, void *host) {
   const int64_t size = byteSize(dtype);
   auto *to = static_cast<std::byte *>(host);

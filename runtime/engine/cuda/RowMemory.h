@@ -35,6 +35,7 @@ public:
   Status copy(const RowTable &from, const RowTable &to, int64_t width) override;
   Status replace(const RowTable &from, const RowTable &to, void *change,
                  int64_t width) override;
+  Status put(void *memory, const void *host, int64_t bytes) override;
   Status fetch(const RowTable &rows, int64_t width, void *host) override;
   Status compare(const RowComparison &rows, int64_t width,
                  int64_t first) override;

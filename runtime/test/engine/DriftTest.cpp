@@ -18,8 +18,9 @@ namespace {
 
 class DriftTest : public RunTest {};
 
-bundle::Cadence drift(int64_t period) {
+bundle::Cadence drift(int64_t period, bool attention = false) {
   bundle::Cadence cadence;
+  cadence.attention = attention;
   cadence.kind = bundle::Cadence::Kind::Drift;
   cadence.fraction = {19, 20};
   cadence.period = period;
@@ -107,6 +108,51 @@ TEST_F(DriftTest, HostDrivenComputesFromTheLayerThatDrifts) {
   }
   EXPECT_GT(drifted[0], 0);
   EXPECT_GT(drifted[1], 0);
+}
+
+// The same by what the rows attend to, which is one launch more in the layers
+// that are measured, of all rows or of gathered ones.
+TEST_F(DriftTest, HostDrivenMeasuresWhatRowsAttendTo) {
+  makeModel(tiny);
+  bundle::Manifest columns = gpuManifest();
+  columns.selections[0].cadence = drift(6, /*attention=*/true);
+  setRule(columns, "columns", {0});
+  bundle::Manifest window = denseManifest();
+  window.positions = {positions(bundle::Positions::Kind::Undecoded, 4),
+                      positions(bundle::Positions::Kind::Committed, 1),
+                      positions(bundle::Positions::Kind::Union)};
+  window.positions[2].of = {0, 1};
+  window.reuse = {true, bundle::Reuse::Attention::Output, true};
+  bundle::Cadence first;
+  first.kind = bundle::Cadence::Kind::First;
+  first.count = 1;
+  window.passes = {passOn(first)};
+  for (int64_t layer : {-2, -1}) {
+    window.passes.push_back(passOn(drift(9, /*attention=*/true)));
+    window.passes.back().when[0].cadence.layer = layer;
+    window.passes.back().layers = {{layer, -1}};
+  }
+  window.passes.emplace_back().rows = 2;
+  for (const bundle::Manifest &manifest : {columns, window})
+    for (double guidance : {0.0, 1.5}) {
+      GenerateOptions options = lengthsOf(16, 16, 16);
+      options.sampling.cfgScale = guidance;
+      compareHostDriven(manifest, promptsOf({7, 30}), options);
+      const Trace gpu = record(*hostDriven, promptsOf({7, 30}), options);
+      const Trace host = onHost(manifest, promptsOf({7, 30}), options);
+      int64_t found = 0, weighed = 0;
+      for (size_t i = 0; i < gpu.steps.size(); ++i) {
+        const StepCounters &counters = gpu.steps[i].counters;
+        EXPECT_EQ(counters.lsePairs, host.steps[i].counters.lsePairs);
+        weighed += counters.lsePairs > 0;
+        for (const std::optional<double> &each : counters.similarity) {
+          EXPECT_GT(each.value_or(1), 0);
+          found += each && *each < 0.9999;
+        }
+      }
+      EXPECT_GT(found, 0);
+      EXPECT_GT(weighed, 8);
+    }
 }
 
 } // namespace

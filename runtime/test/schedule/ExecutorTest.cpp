@@ -248,6 +248,186 @@ TEST(Executor, RefreshesWhenAnEarlierLayerHasDrifted) {
       << "of the second layer, between those of the first";
 }
 
+namespace {
+
+/// Elements of rows that change from step to step, each sequence at a speed.
+struct Changing {
+  Changing(const PackedBatch &batch, int64_t width, std::mt19937 &random)
+      : width(width) {
+    std::normal_distribution<float> normal;
+    for (std::vector<float> *each : {&still, &moving})
+      for (int64_t i = 0; i < batch.rows() * width; ++i)
+        each->push_back(normal(random));
+  }
+  /// Those of some rows of the batch.
+  std::vector<float> at(std::span<const int64_t> rows, double time) const {
+    std::vector<float> elements;
+    for (int64_t row : rows)
+      for (int64_t e = row * width; e < (row + 1) * width; ++e)
+        elements.push_back(still[static_cast<size_t>(e)] +
+                           static_cast<float>(time) *
+                               moving[static_cast<size_t>(e)]);
+    return elements;
+  }
+  int64_t width;
+  std::vector<float> still, moving;
+};
+
+/// Of a row the weights of each head, added up over the keys that stand at the
+/// same position modulo the head dim.
+std::vector<double> weightsByClass(const ModelConfig &config,
+                                   std::span<const float> query,
+                                   const std::vector<double> &keys) {
+  const int64_t dim = config.headDim, kvWidth = config.kvHeads * dim;
+  const int64_t n = std::ssize(keys) / kvWidth;
+  std::vector<double> sums(static_cast<size_t>(config.queryHeads * dim));
+  for (int64_t h = 0; h < config.queryHeads; ++h) {
+    const int64_t first = h * config.kvHeads / config.queryHeads * dim;
+    std::vector<double> weights(static_cast<size_t>(n));
+    double all = 0;
+    for (int64_t j = 0; j < n; ++j) {
+      double logit = 0;
+      for (int64_t e = 0; e < dim; ++e)
+        logit += double(query[size_t(h * dim + e)]) *
+                 keys[size_t(j * kvWidth + first + e)];
+      all += weights[size_t(j)] = std::exp(logit / std::sqrt(double(dim)));
+    }
+    for (int64_t j = 0; j < n; ++j)
+      sums[size_t(h * dim + j % dim)] += weights[size_t(j)] / all;
+  }
+  return sums;
+}
+
+double cosineOf(const std::vector<double> &a, const std::vector<double> &b) {
+  double ab = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    ab += a[i] * b[i];
+    aa += a[i] * a[i];
+    bb += b[i] * b[i];
+  }
+  return ab / std::sqrt(aa * bb);
+}
+
+} // namespace
+
+// Of the second layer of two; all rows at a cadence's steps, else the
+// response's over cached keys.
+TEST(Executor, MeasuresDriftOfWhatRowsAttendTo) {
+  Cadence cadence;
+  cadence.kind = Cadence::Kind::Drift;
+  cadence.attention = true;
+  cadence.fraction = {9, 10};
+  cadence.period = 7;
+  const ModelConfig config = model(2);
+  bundle::Manifest manifest = test::handManifest();
+  for (bundle::Selection &selection : manifest.selections)
+    selection.cadence = cadence;
+  manifest.positions.emplace_back().kind = bundle::Positions::Kind::Response;
+  bundle::Pass whole, rest;
+  whole.when = {{When::Kind::On, cadence}};
+  rest.rows = 0;
+  manifest.passes = {whole, rest};
+  manifest.reuse.kv = true;
+  auto executor = make(manifest, config);
+  ASSERT_TRUE(executor);
+  const std::vector<SequenceShape> shapes = {{9, 4}, {27, 6}};
+  const std::vector<double> speeds = {0.4, 0.01};
+  constexpr int64_t steps = 24;
+  const int64_t kvWidth = config.kvHeads * config.headDim;
+  const int64_t width = config.queryHeads * config.headDim;
+  std::mt19937 random(3);
+  const PackedBatch everything = test::packed({9, 27});
+  const Changing queries(everything, width, random);
+  const Changing keys(everything, kvWidth, random);
+  int64_t early = 0;
+  for (int run = 0; run < 2; ++run) { // nothing is left of the run before
+    test::States states(shapes);
+    ASSERT_TRUE(executor->beginRun(shapes, steps, steps));
+    struct Watched {
+      int64_t latest = 0;
+      std::optional<double> found;
+      std::vector<double> keys; ///< cached, [positions x kv width]
+      std::vector<std::vector<double>> reference;
+    };
+    std::vector<Watched> watched(shapes.size());
+    early = 0;
+    for (int64_t step = 1; step <= steps; ++step) {
+      auto begun = executor->beginStep(states.all(step, steps));
+      ASSERT_TRUE(begun);
+      const PackedBatch batch = **begun;
+      std::vector<float> q, k;
+      for (size_t s = 0; s < shapes.size(); ++s) {
+        std::vector<int64_t> rows; // of all
+        for (int64_t i = batch.offsets[s]; i < batch.offsets[s + 1]; ++i)
+          rows.push_back(everything.offsets[s] + batch.positions[i]);
+        const double time = speeds[s] * double(step);
+        const std::vector<float> ofQ = queries.at(rows, time);
+        const std::vector<float> ofK = keys.at(rows, time);
+        q.insert(q.end(), ofQ.begin(), ofQ.end());
+        k.insert(k.end(), ofK.begin(), ofK.end());
+      }
+      std::vector<float> output(q.size());
+      AttentionTensors view;
+      view.query = q.data();
+      view.key = view.value = k.data();
+      view.output = output.data();
+      view.queryStride = view.outputStride = width;
+      view.keyStride = view.valueStride = kvWidth;
+      view.queryHeads = config.queryHeads;
+      view.kvHeads = config.kvHeads;
+      view.headDim = config.headDim;
+      for (int64_t layer = 0; layer < config.layers; ++layer)
+        ASSERT_TRUE(test::executeLayer(*executor, layer, batch, view));
+      ASSERT_EQ(executor->counters().similarity.size(), shapes.size());
+      int64_t pairs = 0;
+      for (size_t s = 0; s < shapes.size(); ++s) {
+        Watched &of = watched[s];
+        const int64_t n = shapes[s].length, prompt = shapes[s].promptLength;
+        // What the step before found.
+        const std::optional<double> similarity =
+            executor->counters().similarity[s];
+        ASSERT_EQ(similarity.has_value(), of.found.has_value());
+        if (of.found)
+          EXPECT_NEAR(*similarity, *of.found, 1e-5);
+        const bool drifted = of.found && *of.found < 0.9;
+        const bool due = step == 1 || drifted || step - of.latest == 7;
+        early += drifted && step - of.latest < 7;
+        const int64_t rows = batch.offsets[s + 1] - batch.offsets[s];
+        EXPECT_EQ(rows, due ? n : n - prompt) << step << ", " << s;
+        of.keys.resize(static_cast<size_t>(n * kvWidth));
+        std::vector<std::vector<double>> now;
+        for (int64_t i = batch.offsets[s]; i < batch.offsets[s + 1]; ++i)
+          std::copy_n(k.begin() + i * kvWidth, kvWidth,
+                      of.keys.begin() + batch.positions[i] * kvWidth);
+        for (int64_t i = batch.offsets[s]; i < batch.offsets[s + 1]; ++i)
+          if (batch.positions[i] >= prompt)
+            now.push_back(weightsByClass(
+                config, std::span(q).subspan(size_t(i * width), size_t(width)),
+                of.keys));
+        of.found.reset();
+        if (due) {
+          of.latest = step;
+          of.reference.clear();
+          continue;
+        }
+        pairs += config.queryHeads * rows * n;
+        if (of.reference.empty()) {
+          of.reference = std::move(now);
+          continue;
+        }
+        double sum = 0;
+        for (size_t i = 0; i < now.size(); ++i)
+          sum += cosineOf(now[i], of.reference[i]);
+        of.found = sum / double(now.size());
+      }
+      EXPECT_EQ(executor->counters().lsePairs, pairs) << step;
+    }
+  }
+  EXPECT_GT(early, 2) << "of the first sequence";
+  EXPECT_GE(executor->runBytes(shapes), // the reference, and values of classes
+            int64_t(sizeof(float)) * (width * (5 + 21) + kvWidth * (9 + 27)));
+}
+
 TEST(Executor, PicksTheFirstPhaseThatHolds) {
   // Window before step 5, dense at 5, columns later; layer 2 differs.
   Cadence once;

@@ -61,6 +61,41 @@ heddle.schedule @C4 {
 
 // -----
 
+heddle.schedule @C4 {
+  %early = cadence drift(attention, below = 0.9, within = 4, layer = 1)
+  %late = cadence drift(below = 0.9, within = 4, layer = 2)
+  %first = cadence first(1)
+  %response = positions response
+  reuse kv, output, ffn
+  recompute all on %first
+  recompute all on %early in layers(1 to 3)
+  // expected-error@+1 {{goes by drift(below = 0.9, within = 4, layer = 2) beside drift(attention, below = 0.9, within = 4, layer = 1)}}
+  recompute all on %late in layers(2 to 3)
+  recompute %response
+  attend dense
+}
+
+// -----
+
+heddle.schedule @C6 {
+  %start = cadence drift(attention, below = 0.9, within = 4)
+  %block = positions block
+  // expected-error@+1 {{keeps attention outside of a set, so that no step has the weights that drift(attention, below = 0.9, within = 4) compares; leave `attention` out}}
+  reuse kv, attention(outside = %block, on = %start)
+  recompute all on %start
+  recompute %block
+  attend dense
+}
+
+// -----
+
+heddle.schedule @flag {
+  // expected-error@+1 {{argument 'attention' is given twice}}
+  %c = cadence drift(attention, below = 0.9, within = 4, attention)
+}
+
+// -----
+
 // What layer 1 refreshes is no step of layer 0's cadence.
 heddle.schedule @U5 {
   %early = cadence drift(below = 0.9, within = 4, layer = 0)

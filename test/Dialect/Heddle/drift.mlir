@@ -18,6 +18,17 @@ heddle.schedule @selected {
   attend pairs(%cols)
 }
 
+// By what rows attend to: a row's weights are of the pairs that its phase keeps.
+// CHECK-LABEL: heddle.schedule @weighed
+// CHECK-NEXT: cadence drift(attention, below = 0.9, within = 64, layer = 1){{$}}
+// PLAN-LABEL: heddle.plan @weighed
+// PLAN: heddle.phase on drift(attention, below = 0.9, within = 64, layer = 1) {
+heddle.schedule @weighed {
+  %refresh = cadence drift(below = 0.9, layer = 1, within = 64, attention)
+  %cols = select columns(keep = 0.2, group = 32) by mean_probability on %refresh
+  attend pairs(%cols)
+}
+
 // From the layer on that has drifted. The last layer's is -1, whoever writes it.
 // CHECK-LABEL: heddle.schedule @deeper
 // CHECK-NEXT: cadence first(1)

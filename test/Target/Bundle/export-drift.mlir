@@ -6,7 +6,7 @@
 // RUN: heddle-bundle dump %t.hdl --json | FileCheck %s
 
 heddle.schedule @selected {
-  %refresh = cadence drift(below = 0.9, within = 64, layer = -3) in block
+  %refresh = cadence drift(attention, below = 0.9, within = 64, layer = -3) in block
   %cols = select columns(keep = 0.2, group = 32) by mean_probability on %refresh
   attend pairs(%cols)
 }
@@ -14,6 +14,7 @@ heddle.schedule @selected {
 // CHECK: "selections"
 // CHECK: "cadence": {
 // CHECK-NEXT: "kind": "drift"
+// CHECK-NEXT: "attention": true
 // CHECK-NEXT: "below": "9/10"
 // CHECK-NEXT: "within": 64
 // CHECK-NEXT: "layer": -3

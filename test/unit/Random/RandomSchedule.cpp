@@ -161,16 +161,20 @@ private:
                          : drifts.begin()->first);
   }
 
-  /// The one of a layer; all have `within` and `in block` in common.
+  /// The one of a layer; all have `within`, `in block` and what they measure in
+  /// common.
   std::string driftForm(const std::string &layer) {
     if (drifts.empty()) {
+      weighs = !dense && below(3) == 0;
       drift = ", within = " + number(2, 6);
       driftClause = below(3) ? "" : " in block";
     }
     std::string &form = drifts[layer];
     if (form.empty())
-      form = "drift(below = " + oneOf({"1/2", "0.9", "1"}) + drift + layer +
-             ")" + driftClause;
+      // Of weights that hardly change each engine has its own last bits.
+      form = (weighs ? "drift(attention, below = " + oneOf({"1/2", "0.9"})
+                     : "drift(below = " + oneOf({"1/2", "0.9", "1"})) +
+             drift + layer + ")" + driftClause;
     return form;
   }
 
@@ -701,6 +705,7 @@ private:
   RandomSchedule schedule;
   std::string phase; ///< on which visible positions change; "" if all are
   std::string drift, driftClause; ///< what its cadences by drift have in common
+  bool weighs = false;            ///< they go by attention's weights
   std::map<std::string, std::string> drifts; ///< each of them, by its layer
   bool selects = true;                       ///< selections may be read
   bool drafted = false;     ///< of them none by drift or sets of positions

@@ -115,6 +115,7 @@ def Heddle_CadenceAttr : Heddle_StructAttr<"Cadence", "cadence", "Cadence"> {
     | `geometric(n)` | 1, n, n^2, ...: ever fewer, in runs of any length; n at least 2 |
     | `drift(below = r, within = n)` | 1; each step after one whose values in the last layer have a mean cosine below r to what they were after the latest of these steps; and the n-th step after that one at the latest |
     | `drift(below = r, within = n, layer = l)` | the same of layer l, from 0 or, negative, from the end; and each step of the schedule's others that are of layers before |
+    | `drift(attention, below = r, within = n)` | with `layer = l` or not: the same of what the layer's rows attend to, in place of their values |
 
     | clause | meaning |
     |---|---|

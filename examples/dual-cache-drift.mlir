@@ -2,7 +2,8 @@
 // drifted.
 //
 // A composition. Elastic-Cache (arXiv:2510.14973) refreshes a cache by drift; its
-// test is of attention weights, and what it computes anew begins at a deeper layer.
+// test is of attention weights (`drift(attention, ...)`), and what it computes anew
+// begins at a deeper layer.
 //
 // below   the mean cosine of the block's values to those after the latest refresh,
 //         below which the next step computes all rows.

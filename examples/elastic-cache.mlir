@@ -6,19 +6,19 @@
 // Once a measured layer has drifted, that layer and all behind it compute all
 // rows; the layers before keep what they have.
 //
-// There each layer is measured, by the attention weights on its most attended
-// token, and acted on in the step itself; here two are, by V of the response, and
-// the next step acts. docs/Spec/Behaviours.md has the rest.
+// There each layer is measured, by what the row of its most attended token attends
+// to, and acted on in the step itself; here two are, by what the response's rows of
+// the step attend to, and the next step acts. docs/Spec/Behaviours.md has the rest.
 //
-// below        the mean cosine of a layer's values to those after its latest
-//              refresh, below which it has drifted: gamma.
+// below        the mean cosine of the rows' attention weights to those after the
+//              layer's latest refresh, below which it has drifted: gamma.
 // within       the most steps from one refresh to the next.
 // early, late  the layers, from the end: more of them are as many lines.
 
 heddle.schedule @elastic_cache(window = 16, below = 0.9, within = 64, early = -24, late = -12) {
   %first = cadence first(1)
-  %early = cadence drift(below = below, within = within, layer = early)
-  %late = cadence drift(below = below, within = within, layer = late)
+  %early = cadence drift(attention, below = below, within = within, layer = early)
+  %late = cadence drift(attention, below = below, within = within, layer = late)
   %window = positions undecoded(first = window)
   %new = positions committed(last = 1)
   %rows = union %window, %new

@@ -66,6 +66,14 @@ class WatchTest(unittest.TestCase):
         self.assertEqual((found[early], found[late]), ([1, 5], [1, 5, 8]))
 
 
+class ByClassTest(unittest.TestCase):
+    def test_by_hand(self):
+        weights = torch.tensor([[[0.1, 0.2, 0.3, 0.0, 0.4], [1, 0, 0, 0, 0]], [[0, 0, 0, 0, 1], [0.2] * 5]])
+        expected = [[[0.5, 0.2, 0.3, 0], [1, 0, 0, 0]], [[1, 0, 0, 0], [0.4, 0.2, 0.2, 0.2]]]
+        torch.testing.assert_close(drift.by_class(weights, 4), torch.tensor(expected))
+        self.assertTrue(torch.equal(drift.by_class(weights, 8)[..., :5], weights))
+
+
 class Window(cached.Cached):
     """SlidingWindow's rows, of which nothing else is ever computed again."""
 
@@ -93,11 +101,12 @@ class DriftTest(SameRun):
 
     def test_a_window_that_never_drifts_is_known_before(self):
         for make in FAMILIES:
-            pieces = make()
-            never = drift.SlidingWindow(5, 99, ((1, 0), (-1, 0)))
-            self.assert_same_run(self.go(pieces, never), self.go(pieces, Window()))
-            always = drift.SlidingWindow(99, 1, ((0, 0),))
-            self.assert_same_run(self.go(pieces, always), self.go(pieces, pairs.Dense()))
+            for weighs in (False, True):
+                pieces = make()
+                never = drift.SlidingWindow(5, 99, ((1, 0), (-1, 0)), weighs)
+                self.assert_same_run(self.go(pieces, never), self.go(pieces, Window()))
+                always = drift.SlidingWindow(99, 1, ((0, 0),), weighs)
+                self.assert_same_run(self.go(pieces, always), self.go(pieces, pairs.Dense()))
 
     def test_salient_rows_that_never_drift_are_known_before(self):
         for make in FAMILIES:
@@ -110,11 +119,12 @@ class DriftTest(SameRun):
     def test_a_refresh_begins_at_the_layer_that_drifted(self):
         for make in FAMILIES:
             pieces = make()
-            records = self.go(pieces, drift.SlidingWindow(5, 99, ((1, 0), (-1, 1))))
-            kinds = [[entry["queries"] is None for entry in r["layers"]] for r in records]
-            last = [False] * (pieces.layers - 1) + [True]
-            self.assertEqual(kinds[0], [True] * pieces.layers)
-            self.assertEqual([kind for kind in kinds[1:] if any(kind)], [last] * 5)
+            for weighs in (False, True):
+                records = self.go(pieces, drift.SlidingWindow(5, 99, ((1, 0), (-1, 1)), weighs))
+                kinds = [[entry["queries"] is None for entry in r["layers"]] for r in records]
+                last = [False] * (pieces.layers - 1) + [True]
+                self.assertEqual(kinds[0], [True] * pieces.layers)
+                self.assertEqual([kind for kind in kinds[1:] if any(kind)], [last] * 5)
 
     def test_a_higher_bound_refreshes_more(self):
         counts = []

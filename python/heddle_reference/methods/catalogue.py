@@ -588,6 +588,21 @@ def two_by_two(make):
     return lambda steps, block, family: (make(), commit.Best(block or 32, 2))
 
 
+def elastic(name, early, late, weighs=False):
+    """A window of masks; all rows from layer -3, or in the last one, once it has drifted."""
+    of = "attention, " if weighs else ""
+    bounds = ((-3, float(early)), (-1, float(late)))
+    return Method(
+        name, with_own_rule(lambda: drift.SlidingWindow(8, 9, bounds, weighs)),
+        schedule(name.replace("-", "_"), "%first = cadence first(1)",
+                 f"%early = cadence drift({of}below = {early}, within = 9, layer = -3)",
+                 f"%late = cadence drift({of}below = {late}, within = 9)",
+                 "%window = positions undecoded(first = 8)", "%new = positions committed(last = 1)",
+                 "%rows = union %window, %new", "reuse kv, output, ffn", "recompute all on %first",
+                 "recompute all on %early in layers(-3 to -1)", "recompute all on %late in layers(-1)",
+                 "recompute %rows", "commit quota within(%window)", "attend dense"))
+
+
 LAYERED = [
     by_layer("early-layers", lambda: layered.early(2, None), "reuse kv",
              "recompute %block in layers(0 to 1)", "recompute %live"),
@@ -602,15 +617,8 @@ LAYERED = [
              "%others = except %block, %kept",
              "recompute least_similar(keep = 1/2, among = %others) in %block in layers(1 to 2)",
              "recompute %block"),
-    Method("elastic-cache",
-           with_own_rule(lambda: drift.SlidingWindow(8, 9, ((-3, 0.95), (-1, 0.99)))),
-           schedule("elastic_cache", "%first = cadence first(1)",
-                    "%early = cadence drift(below = 0.95, within = 9, layer = -3)",
-                    "%late = cadence drift(below = 0.99, within = 9)",
-                    "%window = positions undecoded(first = 8)", "%new = positions committed(last = 1)",
-                    "%rows = union %window, %new", "reuse kv, output, ffn", "recompute all on %first",
-                    "recompute all on %early in layers(-3 to -1)", "recompute all on %late in layers(-1)",
-                    "recompute %rows", "commit quota within(%window)", "attend dense")),
+    elastic("elastic-cache", "0.97", "0.98", weighs=True),
+    elastic("elastic-cache-values", "0.95", "0.99"),
     by_layer("early-layers-confident", lambda: layered.skipping((1, 2), "1/4", 2), "reuse kv",
              "%first = positions undecoded(first = 1)", "%sure = confident(2) of %block",
              "%kept = union %first, %new, %sure", "%others = except %block, %kept",

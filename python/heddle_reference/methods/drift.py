@@ -5,12 +5,14 @@ layers from one on.
 
 After each step a layer's V of the response, the last one's if none is named, is compared
 with what it was at the first step after the latest refresh that computed it; how alike
-they are on average decides whether the next step refreshes.
-Source: Elastic-Cache for refreshing by drift, which it tests on attention weights.
+they are on average decides whether the next step refreshes. Or the layer's attention
+weights, those of the keys whose position modulo the head dim is the same added up.
+Source: Elastic-Cache for refreshing by drift, which it tests on the weights of one row.
 """
 
 import torch
 
+from ..model import probabilities
 from .cached import FastDllm, everything
 from .dyllm import DyLLM, cosine
 from .models import attention, merge
@@ -44,6 +46,13 @@ class Watch:
         alike = [float(cosine(v, self.kept[row])) for row, v in found.items() if row in self.kept]
         self.drifted = bool(alike) and sum(alike) / len(alike) < self.below
         self.kept = {**found, **self.kept}
+
+
+def by_class(weights, dim):
+    """[heads, rows, dim]: of weights [heads, rows, keys] the sums over the keys that stand
+    at the same position modulo dim."""
+    sums = weights.new_zeros(*weights.shape[:2], dim)
+    return sums.index_add_(2, torch.arange(weights.shape[2]) % dim, weights)
 
 
 class Drifting(Selecting):
@@ -112,14 +121,15 @@ class DriftingSaliency(DyLLM):
 
 
 class SlidingWindow(Method):
-    """Elastic-Cache, by drift of V and a step later: each step computes the first `window`
+    """Elastic-Cache, by drift of V or, with `weighs`, of the attention weights of the rows
+    that a step computes, and a step later: each step computes the first `window`
     masked positions and what the last one committed, in all layers; K, V and outputs of
     the others are cached ones. bounds [(layer, below)], by layer: once such a layer has
     drifted, it and all behind it compute every row. In a shifted model the rows that
     predict those positions are computed, too."""
 
-    def __init__(self, window, within, bounds):
-        self.window, self.bounds = window, bounds
+    def __init__(self, window, within, bounds, weighs=False):
+        self.window, self.bounds, self.weighs = window, bounds, weighs
         self.watches = [Watch(below, within) for _, below in bounds]
 
     def begin(self, run):
@@ -142,6 +152,12 @@ class SlidingWindow(Method):
                 start = layer % run.pieces.layers
         return 0 if run.step == 1 else start
 
+    def measured(self, m, layer, queries, rows):
+        if not self.weighs:
+            return self.values[layer][:, rows]
+        keys = self.keys[layer].repeat_interleave(m.heads // m.kv_heads, 0)
+        return by_class(probabilities(queries, keys), m.dim)
+
     def forward(self, run, record):
         m, start = run.pieces, self.starts(run)
         new = run.history[-1] if run.history else []
@@ -153,13 +169,14 @@ class SlidingWindow(Method):
             h = m.attention_norm(layer, x[rows])
             self.keys[layer][:, rows] = m.rotate(m.key(layer, h), rows)
             self.values[layer][:, rows] = m.value(layer, h)
-            context = attention(m.rotate(m.query(layer, h), rows), self.keys[layer], self.values[layer])
+            queries = m.rotate(m.query(layer, h), rows)
+            context = attention(queries, self.keys[layer], self.values[layer])
             self.outputs[layer][rows] = m.output(layer, context)
             x = x + self.outputs[layer]
             self.ffns[layer][rows] = m.ffn(layer, x[rows])
             x = x + self.ffns[layer]
             if layer in watched:
-                watched[layer].measure(run, rows, self.values[layer][:, rows])
+                watched[layer].measure(run, rows, self.measured(m, layer, queries, rows))
             record.layer(rows, rows, rows, m.heads * len(rows) * run.n)
         out = some if start is None else everything(run)
         return out, x[out]

@@ -129,6 +129,14 @@ class TextTest(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "layer"):
             heddle.drift(0.9, 8, layer="last")
 
+    def test_drift_is_of_values_or_of_attention(self):
+        self.assertNotEqual(heddle.drift(0.9, 8, attention=True), heddle.drift(0.9, 8))
+        made = heddle.schedule("weighed", attend(columns(0.2, 128), refresh=heddle.drift(0.9, 8, 1, attention=True)))
+        self.assertIn("drift(attention, below = 0.9, within = 8, layer = 1)\n", str(made))
+        self.assertEqual(str(heddle.parse(str(made))), str(made))
+        with self.assertRaisesRegex(TypeError, "attention"):
+            heddle.drift(0.9, 8, attention="weights")
+
     def test_every_cadence_and_set_of_positions_has_an_expression(self):
         grammar = (ROOT / "docs/Spec/Grammar.md").read_text()
         made = {"cadence": {
@@ -230,8 +238,8 @@ class TextTest(unittest.TestCase):
                 "d2-cache": reuse("kv") + recompute(all_positions, on=start) + recompute(
                     undecoded().confident(32, near=10) | undecoded(first=1) | committed(last=1)) + attend(),
                 "elastic-cache": reuse("kv", "output", "ffn") + recompute(all_positions, on=first(1)) +
-                recompute(all_positions, on=heddle.drift(0.9, 64, layer=-24), layers=(-24, -1)) +
-                recompute(all_positions, on=heddle.drift(0.9, 64, layer=-12), layers=(-12, -1)) +
+                recompute(all_positions, on=heddle.drift(0.9, 64, layer=-24, attention=True), layers=(-24, -1)) +
+                recompute(all_positions, on=heddle.drift(0.9, 64, layer=-12, attention=True), layers=(-12, -1)) +
                 recompute(undecoded(first=16) | committed(last=1)) +
                 commit("quota", within=undecoded(first=16)) + attend(),
                 "columns-fewer-later": attend(

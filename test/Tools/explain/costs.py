@@ -103,6 +103,12 @@ TEXTS = {
     "layers-salient": ("%start = cadence first(1) in block  %block = positions block  reuse kv in layers(0)  "
                        "reuse kv, context, ffn  recompute all on %start  recompute %block in layers(0 to 1)  "
                        "recompute salient(below = 0.99) in %block  attend dense", "at_most", "exact"),
+    "drift-of-attention": ("%refresh = cadence drift(attention, below = 0.9, within = 7, layer = 2)  "
+                           "%cols = select columns(keep = 1/5, group = 16) by mean_probability on %refresh  "
+                           "attend pairs(%cols)", "about", "exact"),
+    "salient-drift-of-attention": ("%start = cadence drift(attention, below = 0.9, within = 7, layer = 1)  %rows = positions response  "
+                                   "reuse kv, context(propagating), ffn  recompute all on %start  "
+                                   "recompute salient(below = 0.99) in %rows  attend dense", "about", "exact"),
     "confident": ("%start = cadence first(1) in block  %block = positions block  %left = positions undecoded(first = 1)  "
                   "%sure = confident(3) of %block  %near = neighbors(1) of %sure in %block  %rows = union %left, %sure, %near  "
                   "reuse kv  recompute all on %start  recompute %rows  attend dense", "about", "exact"),
@@ -139,7 +145,7 @@ TEXTS = {
 # layers found to have changed of both sequences together; where none changed in one, it has nothing to correct.
 GUIDED = {
     "confident": "exact", "verified": "exact", "dense": "exact", "pulsecol": "exact", "window-diffusion": "exact", "dllm-cache": "exact", "dyllm": "at_most",
-    "columns-in-window": "exact", "streaming-llm": "exact", "dual-cache-drift": "exact", "losa": "exact"}
+    "drift-of-attention": "exact", "elastic-cache": "exact", "columns-in-window": "exact", "streaming-llm": "exact", "dual-cache-drift": "exact", "losa": "exact"}
 
 
 def call(*command):

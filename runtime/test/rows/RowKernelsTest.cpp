@@ -108,7 +108,7 @@ void append(std::vector<float> &to, const std::vector<float> &values) {
 
 TEST_P(RowKernelsTest, Embed) {
   const int64_t rows = 37, vocab = 211;
-  for (int64_t width : {8, 40, 256, 4096}) {
+  for (int64_t width : widths({8, 40, 256, 4096})) {
     std::vector<float> table = random(vocab * width);
     std::vector<int32_t> tokens(rows);
     for (int32_t &token : tokens)
@@ -133,7 +133,8 @@ TEST_P(RowKernelsTest, Embed) {
 TEST_P(RowKernelsTest, RmsNorm) {
   const float eps = 1e-5f;
   // From one group of columns to more than registers hold.
-  for (int64_t width : {8, 16, 256, 1000, 3584, 4096, 8192, 8200, 12288, 20480})
+  for (int64_t width :
+       widths({8, 16, 256, 1000, 3584, 4096, 8192, 8200, 12288, 20480}))
     for (bool added : {false, true}) {
       const int64_t rows = 5;
       std::vector<float> x = random(rows * width), delta = random(rows * width),
@@ -253,7 +254,7 @@ TEST_P(RowKernelsTest, Rotate) {
 }
 
 TEST_P(RowKernelsTest, SwiGlu) {
-  for (int64_t width : {8, 24, 1000, 4096, 12288}) {
+  for (int64_t width : widths({8, 24, 1000, 4096, 12288})) {
     const int64_t rows = 3;
     std::vector<float> x = random(rows * 2 * width, 4);
     x[0] = round(-100); // beyond where exp(-x) is finite
@@ -288,7 +289,7 @@ TEST_P(RowKernelsTest, Copy) {
   const int64_t rows = 9;
   const std::vector<int32_t> from = {4, -1, 0, 8, 3}, to = {7, 2, 8, 0, 4};
   auto deviceFrom = upload(from), deviceTo = upload(to);
-  for (int64_t width : {8, 72, 2048, 4104})
+  for (int64_t width : widths({8, 72, 2048, 4104}))
     for (int64_t padding : {0, 24})
       for (int bits = 0; bits < 4; ++bits) {
         const int64_t xStride = width + padding, yStride = width + 2 * padding;
@@ -322,7 +323,7 @@ TEST_P(RowKernelsTest, Change) {
   const int64_t rows = 9;
   const std::vector<int32_t> from = {4, 1, 0, 8, 3}, to = {7, 2, 8, 0, 4};
   auto deviceFrom = upload(from), deviceTo = upload(to);
-  for (int64_t width : {8, 72, 512, 4104})
+  for (int64_t width : widths({8, 72, 512, 4104}))
     for (int bits = 0; bits < 4; ++bits) {
       const int64_t xStride = width + 40;
       std::vector<float> x = random(rows * xStride), y = random(rows * width),
@@ -368,7 +369,7 @@ TEST_P(RowKernelsTest, Compare) {
   const auto count = static_cast<int64_t>(from.size());
   auto deviceFrom = upload(from), deviceAt = upload(at), deviceTo = upload(to);
   enum { From = 1, At = 2, To = 4, Y = 8, Asked = 16, All = 32 };
-  for (int64_t width : {8, 72, 512, 4104})
+  for (int64_t width : widths({8, 72, 512, 4104}))
     for (int bits = 0; bits < All; ++bits)
       for (int64_t flags = 0; flags < 4; ++flags) {
         const int64_t xStride = width + 40, yStride = width + 16;

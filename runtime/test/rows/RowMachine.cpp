@@ -113,7 +113,13 @@ void DeviceArray::readTo(void *to) {
   EXPECT_TRUE(stream.synchronize());
 }
 
+/// Of inputs and widths that are not the fixed ones, or null.
+static const char *givenSeed() { return std::getenv("HEDDLE_SEED"); }
+
 void RowTest::SetUp() {
+  const char *seed = givenSeed();
+  engine.seed(seed ? static_cast<uint32_t>(std::strtoul(seed, nullptr, 10))
+                   : 42);
   Kernels &m = kernelsOf(std::get<Machine>(GetParam()));
   if (!m.problem.empty())
     GTEST_SKIP() << m.problem;
@@ -122,6 +128,19 @@ void RowTest::SetUp() {
   stream = &*m.stream;
   if (!kernel(bundle::RowOp::Embed))
     GTEST_SKIP() << "the bundle has no row kernels in " << name(dtype());
+}
+
+/// What campaigns count.
+void RowTest::TearDown() {
+  RecordProperty("cases", static_cast<int>(launches));
+}
+
+std::vector<int64_t> RowTest::widths(std::vector<int64_t> fixed) {
+  constexpr int64_t step = 8;
+  for (int64_t &width : fixed)
+    if (givenSeed())
+      width = step * (1 + static_cast<int64_t>(engine() % (width / step)));
+  return fixed;
 }
 
 const Kernel *RowTest::kernel(bundle::RowOp op) const {

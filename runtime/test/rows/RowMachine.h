@@ -54,6 +54,7 @@ private:
 class RowTest : public testing::TestWithParam<std::tuple<Machine, DType>> {
 protected:
   void SetUp() override;
+  void TearDown() override;
 
   bool real() const { return std::get<Machine>(GetParam()) == Machine::Real; }
   DType dtype() const { return std::get<DType>(GetParam()); }
@@ -77,19 +78,24 @@ protected:
   /// Normally distributed numbers of the dtype.
   std::vector<float> random(int64_t count, float scale = 1);
 
+  /// Widths of rows: these, or as HEDDLE_SEED says random ones up to them.
+  std::vector<int64_t> widths(std::vector<int64_t> fixed);
+
   template <typename Args>
   void launch(bundle::RowOp op, int64_t blocks, const Args &args) {
     start(op, blocks, &args, Args::fields);
     ASSERT_TRUE(stream->synchronize());
+    ++launches;
   }
   void start(bundle::RowOp op, int64_t blocks, const void *args,
              std::span<const abi::RowField> fields);
 
   const Context *context = nullptr;
   const Stream *stream = nullptr;
-  std::mt19937 engine{42};
+  std::mt19937 engine;
 
 private:
+  int64_t launches = 0;
   const Kernel *kernel(bundle::RowOp op) const;
 };
 

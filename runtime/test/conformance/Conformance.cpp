@@ -35,15 +35,16 @@ Result<bool> conformance::checkBundle(
     return module.takeError();
   const bundle::Manifest &manifest = bundle.manifest();
   int64_t host = bundle::hostTarget(manifest);
-  bool ok = true;
+  bool ok = true, any = false;
   auto add = [&](const std::string &name, const Finding &finding) {
     report(lineOf(name, finding));
     ok &= finding.ok();
   };
   for (const bundle::Kernel &kernel : manifest.kernels) {
     for (const bundle::KernelVariant &variant : kernel.variants) {
-      if (variant.target != host)
+      if (variant.target != host || !options.asksFor(variant))
         continue;
+      any = true;
       std::string name = kernel.name + " " + variant.dtype +
                          " d=" + std::to_string(variant.headDim);
       add(name,
@@ -54,6 +55,10 @@ Result<bool> conformance::checkBundle(
                             options));
     }
   }
+  if (!any)
+    return options.nothingFound();
+  if (!options.kernel.empty())
+    return ok;
   if (!ok) // the program would fail for the same reason, less clearly
     return false;
   for (const bundle::KernelVariant &variant :

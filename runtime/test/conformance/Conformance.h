@@ -26,6 +26,19 @@ struct Options {
   std::vector<int64_t> lengths = {1,  2,   15,  16,  17,  63,  64,
                                   65, 100, 127, 128, 129, 257, 500};
   std::vector<int64_t> ratios = {1, 7}; ///< query heads per key/value head
+  std::string kernel; ///< only kernels with this in their symbols
+  /// Of GPUs: whether tensors of more than 4 GiB are tried, and whether memory
+  /// is poisoned that nothing has written (else it is as it was allocated).
+  bool wide = true, poison = true;
+
+  bool asksFor(const bundle::KernelVariant &variant) const {
+    return variant.symbol.find(kernel) != std::string::npos;
+  }
+  /// What is wrong where no kernel is asked for.
+  Error nothingFound() const {
+    return Error("no kernel for this device has \"" + kernel +
+                 "\" in its name");
+  }
 };
 
 /// Outputs and log-sum-exp of one attention kernel variant: relative error, no

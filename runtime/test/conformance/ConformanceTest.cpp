@@ -80,6 +80,26 @@ TEST(Conformance, HandWrittenKernelsConform) {
   EXPECT_EQ(lines.size(), 2 * (manifest.kernels.size() + 1));
 }
 
+TEST(Conformance, ChecksOnlyKernelsThatAreAskedFor) {
+  const bundle::Manifest manifest = test::handManifest();
+  const bundle::Bundle bundle = test::makeHandBundle(manifest);
+  Options options = quick();
+  options.kernel = "window6";
+  std::vector<std::string> lines;
+  auto report = [&](const std::string &line) { lines.push_back(line); };
+  Result<bool> conforms = checkBundle(bundle, options, report);
+  ASSERT_TRUE(conforms) << conforms.error().text();
+  EXPECT_TRUE(*conforms);
+  EXPECT_FALSE(lines.empty());
+  for (const std::string &line : lines)
+    EXPECT_TRUE(contains(line, "window6")) << line;
+  options.kernel = "window7";
+  conforms = checkBundle(bundle, options, report);
+  ASSERT_FALSE(conforms);
+  EXPECT_EQ(conforms.error().text(),
+            "no kernel for this device has \"window7\" in its name");
+}
+
 TEST(Conformance, NoticesAnotherPattern) {
   EXPECT_FALSE(
       findingOf("window6", [](Kernel &kernel) { kernel.terms.clear(); }).ok());

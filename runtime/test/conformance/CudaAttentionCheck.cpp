@@ -58,7 +58,7 @@ public:
     if (!allocate() || !uploadInputs() || !launch())
       return;
     for (size_t s = 0; s < inputs.size() && finding.ok(); ++s) {
-      if (!downloadOutput(s))
+      if (!downloadOutput(s, kernel.writesLse))
         return;
       checkWritten(s);
       compare(s, random);

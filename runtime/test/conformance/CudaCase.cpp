@@ -64,8 +64,9 @@ bool CudaCase::good(const Status &status) {
 }
 
 bool CudaCase::allocate() {
-  Result<Arena> made = Arena::allocate(
-      gpu.context, plan, {.poison = true, .separate = true, .reserve = 0});
+  Result<Arena> made =
+      Arena::allocate(gpu.context, plan,
+                      {.poison = gpu.poison, .separate = true, .reserve = 0});
   if (!made) {
     finding.fail(name + ": " + made.error().text());
     return false;
@@ -103,10 +104,11 @@ bool CudaCase::move(ArenaPlan::Slot slot, const Problem &problem,
                    : gpu.stream.copyToHost(buffer.data() + host,
                                            memory[slot] + device, bytes));
   };
-  if (!apart)
+  const bool whole = up || gpu.poison;
+  if (!apart && whole)
     return copy(0, 0, buffer.size()) && good(gpu.stream.synchronize());
-  for (int64_t row = 0; row < shape.n; ++row)
-    if (!copy(row * apart * size, row * onHost * size,
+  for (int64_t row = 0; row < (whole ? shape.n : problem.args.rows); ++row)
+    if (!copy(row * strideOf(onHost) * size, row * onHost * size,
               heads * shape.headDim * size))
       return false;
   return good(gpu.stream.synchronize());
@@ -124,12 +126,14 @@ bool CudaCase::uploadInputs() {
   return true;
 }
 
-bool CudaCase::downloadOutput(size_t sequence) {
+bool CudaCase::downloadOutput(size_t sequence, bool hasLse) {
   Problem &p = problem(sequence);
   p.poisonOutputs();
+  const int64_t sums = hasLse ? heads() * p.args.rows * 4 : 0;
   return move(slots[sequence].output, p, p.output, p.shape.queryHeads(),
               p.args.outputStride, false) &&
-         download(slots[sequence].lse, p.lse.data(), p.lse.size());
+         download(slots[sequence].lse, p.lse.data(),
+                  gpu.poison ? p.lse.size() : sums);
 }
 
 abi::AttentionArgs CudaCase::argumentsOf(size_t sequence) const {

@@ -48,8 +48,8 @@ protected:
   /// Q, K and V of all sequences.
   bool uploadInputs();
   /// Outputs of a sequence; what lies between rows stays poison on the host
-  /// when rows are apart on the device.
-  bool downloadOutput(size_t sequence);
+  /// when rows are apart on the device or memory is not poisoned there.
+  bool downloadOutput(size_t sequence, bool hasLse);
 
   template <typename T> T *address(rt::cuda::ArenaPlan::Slot slot) const {
     return reinterpret_cast<T *>(static_cast<uintptr_t>(memory[slot]));

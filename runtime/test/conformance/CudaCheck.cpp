@@ -31,15 +31,17 @@ Result<bool> conformance::checkBundleOnCuda(
   Result<rt::cuda::MemoryInfo> free = (*context)->memory();
   if (!free)
     return free.takeError();
-  CudaUnderTest gpu{**context, **module, *stream, free->free > wideBytes};
-  if (!gpu.wide)
+  CudaUnderTest gpu{**context, **module, *stream,
+                    options.wide && free->free > wideBytes, options.poison};
+  if (options.wide && !gpu.wide)
     report("no tensors over 4 GiB are tried: that takes " +
            std::to_string(wideBytes >> 30) + " GiB of free memory");
-  bool ok = true;
+  bool ok = true, any = false;
   for (const bundle::Kernel &kernel : manifest.kernels)
     for (const bundle::KernelVariant &variant : kernel.variants) {
-      if (variant.target != target)
+      if (variant.target != target || !options.asksFor(variant))
         continue;
+      any = true;
       if (!(**module)[variant.symbol].holdsCluster()) {
         report(variant.symbol +
                ": not tried, this device holds no cluster of " +
@@ -56,5 +58,7 @@ Result<bool> conformance::checkBundleOnCuda(
       if ((*context)->broken())
         return false;
     }
+  if (!any)
+    return options.nothingFound();
   return ok;
 }

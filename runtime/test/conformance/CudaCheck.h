@@ -23,7 +23,8 @@ struct CudaUnderTest {
   const rt::cuda::Context &context;
   const rt::cuda::Module &module;
   const rt::cuda::Stream &stream;
-  bool wide = true; ///< whether there is memory for tensors over 4 GiB
+  bool wide = true;   ///< whether tensors over 4 GiB are tried
+  bool poison = true; ///< see Options
 };
 
 /// The same as checkAttention for a variant of the GPU's target: outputs are

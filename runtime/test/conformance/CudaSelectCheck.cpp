@@ -184,8 +184,9 @@ private:
     }
     return upload(arguments, argumentBlocks.data(),
                   count * int64_t(sizeof(abi::SelectArgs))) &&
-           good(gpu.stream.fillBytes(memory[scratch], 0xff,
-                                     scratchRow * gridBlocks * count)) &&
+           (!gpu.poison ||
+            good(gpu.stream.fillBytes(memory[scratch], 0xff,
+                                      scratchRow * gridBlocks * count))) &&
            good(gpu.module[variant.symbol].launch(
                gpu.stream, rt::cuda::Grid{.x = gridBlocks, .z = count},
                memory[arguments], memory[scratch], scratchRow)) &&
@@ -205,11 +206,6 @@ private:
     const std::string where = name + ": sequence " + std::to_string(s) +
                               ", list " + std::to_string(at / all[s].groups) +
                               ", group " + std::to_string(at % all[s].groups);
-    std::vector<float> found(n);
-    if (!good(gpu.stream.copyToHost(
-            found.data(), memory[all[s].scores] + at * n * 4, n * 4)) ||
-        !good(gpu.stream.synchronize()))
-      return false;
     const std::vector<double> expected = scoresOf(s, at, problem(s).lse);
     std::vector<double> expectedSpan;
     if (choice.bySpan) {
@@ -217,6 +213,12 @@ private:
       expectedSpan.erase(expectedSpan.begin(),
                          expectedSpan.begin() + choice.boundary);
     }
+    std::vector<float> found(expected.size() + expectedSpan.size());
+    if (!good(gpu.stream.copyToHost(found.data(),
+                                    memory[all[s].scores] + at * n * 4,
+                                    std::ssize(found) * 4)) ||
+        !good(gpu.stream.synchronize()))
+      return false;
     const std::span<const float> first(found.data(), expected.size());
     const std::span<const float> second(found.data() + expected.size(),
                                         expectedSpan.size());

@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
   app.footer("Example:\n"
              "  heddle-conformance dense.hdl pulsecol.hdl --lengths=1,65,500\n"
              "  heddle-conformance gpu.hdl --device=cuda\n"
-             "  heddle-conformance dense.hdl --rounds=10\n"
+             "  heddle-conformance dense.hdl --rounds=10 --longest=300\n"
              "Exit codes: 0 all kernels conform, 1 some do not or a bundle "
              "cannot be run.");
   app.set_version_flag("--version", "heddle-conformance " HEDDLE_VERSION);
@@ -57,13 +57,28 @@ int main(int argc, char **argv) {
   app.add_option("--seed", options.seed, "Seed of the random inputs")
       ->envname("HEDDLE_SEED")
       ->capture_default_str();
-  int64_t rounds = 1;
+  int64_t rounds = 1, longest = 1000;
   app.add_option("--rounds", rounds,
                  "Checks everything so often, from the second time on with the "
-                 "next seed and, of what is not given, random lengths up to "
-                 "1,000 and ratios up to 8")
+                 "next seed and, of what is not given, random lengths and "
+                 "ratios up to 8")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
       ->capture_default_str();
+  CLI::Option *bound =
+      app.add_option("--longest", longest,
+                     "The most that random lengths are; if given, those of the "
+                     "first time are random, too")
+          ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
+          ->capture_default_str();
+  app.add_option("--kernel", options.kernel,
+                 "Only kernels with this in their names, and no step program");
+  bool notWide = false, notPoisoned = false;
+  app.add_flag("--not-wide", notWide,
+               "On a GPU, no tensors of more than 4 GiB: for several processes "
+               "at once, or under compute-sanitizer");
+  app.add_flag("--not-poisoned", notPoisoned,
+               "On a GPU, memory that nothing wrote is as it was allocated: "
+               "compute-sanitizer's initcheck takes poison for written");
   CLI::Option *lengths =
       app.add_option("--lengths", options.lengths, "Sequence lengths, n")
           ->delimiter(',')
@@ -86,6 +101,8 @@ int main(int argc, char **argv) {
     return finish(app.exit(error) == 0 ? 0 : 2);
   }
 
+  options.wide = !notWide;
+  options.poison = !notPoisoned;
   conformance::describeFaults();
   std::vector<bundle::Bundle> bundles;
   for (const std::string &path : paths) {
@@ -103,14 +120,16 @@ int main(int argc, char **argv) {
   };
   bool ok = true;
   for (int64_t round = 0; round < rounds; ++round) {
-    if (round > 0) {
-      std::mt19937_64 random(++options.seed);
+    if (round > 0)
+      ++options.seed;
+    if (round > 0 || !bound->empty()) {
+      std::mt19937_64 random(options.seed);
       auto draw = [&](std::vector<int64_t> &values, int64_t most) {
         for (int64_t &value : values)
           value = std::uniform_int_distribution<int64_t>(1, most)(random);
       };
       if (lengths->empty())
-        draw(options.lengths, 1000);
+        draw(options.lengths, longest);
       if (ratios->empty())
         draw(options.ratios, 8);
     }

@@ -136,6 +136,34 @@ std::string heddle::bundle::tilingProblem(const TilingRule &rule) {
   return "";
 }
 
+/// Says where each entry begins. `text` is a table: the objects in its one list
+/// are entries, and nothing else in it is two levels deep.
+static void findEntries(std::string_view text, std::vector<TilingRule> &rules) {
+  auto next = rules.begin();
+  int64_t line = 1, column = 0;
+  int depth = 0;
+  bool inString = false, escaped = false;
+  for (char c : text) {
+    ++column;
+    if (c == '\n') {
+      ++line;
+      column = 0;
+    }
+    if (inString) {
+      inString = escaped || c != '"';
+      escaped = !escaped && c == '\\';
+      continue;
+    }
+    inString = c == '"';
+    if (c == '{' && depth == 2 && next != rules.end()) {
+      next->line = line;
+      next->column = column;
+      ++next;
+    }
+    depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+  }
+}
+
 Status heddle::bundle::checkTilingsSize(uint64_t bytes) {
   constexpr uint64_t most = uint64_t(1) << 20;
   if (bytes > 0 && bytes <= most)
@@ -173,5 +201,6 @@ heddle::bundle::tilingsFromJson(std::string_view text) {
         in.fail(at("wgmma", i), problem);
   if (in.failed())
     return in.takeError();
+  findEntries(text, rules);
   return rules;
 }

@@ -63,6 +63,8 @@ struct TilingRule {
   int64_t keyShares = 1, leastKeys = 0, queryStages = 0;
   bool packed = false;
   bool masked = false;
+  /// Where its entry begins in the text of its table, from 1; 0: nowhere.
+  int64_t line = 0, column = 0;
 
   /// Which of a kernel's forms has this tiling.
   LaunchForm form() const {

@@ -50,6 +50,17 @@ TEST(Tilings, AreRead) {
   EXPECT_EQ(refusal(tableOf("")), "");
 }
 
+TEST(Tilings, KnowWhereTheyStand) {
+  const std::string entry = ruleWith(R"("head_dim": 128)");
+  auto rules = tilingsFromJson("{\"wgmma\": [" + entry + ",\n  " + entry +
+                               ",\n\n" + entry + "]}\n");
+  ASSERT_TRUE(rules) << rules.error().text();
+  const std::pair<int64_t, int64_t> places[] = {{1, 12}, {2, 3}, {4, 1}};
+  ASSERT_EQ(rules->size(), std::size(places));
+  for (size_t i = 0; i < rules->size(); ++i)
+    EXPECT_EQ(std::pair((*rules)[i].line, (*rules)[i].column), places[i]);
+}
+
 /// Also of entries that no kernel asks for.
 TEST(Tilings, NumbersAreInTheirRanges) {
   const std::string good =

@@ -505,6 +505,7 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
       return options;
     }
     options.compiler.backend.tuning = std::move(*table);
+    options.compiler.backend.tuningFile = flags.tuning;
   }
   options.compiler.encoding = encodingOf(flags.encoding);
   options.compiler.schedule = flags.schedule;

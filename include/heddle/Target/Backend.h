@@ -67,8 +67,9 @@ enum class Assembler {
 struct BackendOptions {
   Assembler assembler = Assembler::Auto;
   /// A table of tilings (`Dialect/Shed/Transforms/Tuning.h`) for GPUs with
-  /// products of warpgroups; "" for the built-in one.
-  std::string tuning = {};
+  /// products of warpgroups; "" for the built-in one. And the file that it is
+  /// from, for messages.
+  std::string tuning = {}, tuningFile = {};
 };
 
 class Backend {

@@ -38,9 +38,10 @@ remark::RemarkOpts remarkOf(StringRef name, StringRef function = {}) {
 class NVPTXBackend final : public Backend {
 public:
   NVPTXBackend(::heddle::CudaTarget target, Assembler assembler,
-               StringRef tuning, ArrayRef<shed::WgmmaRule> rules)
+               StringRef tuning, ArrayRef<shed::WgmmaRule> rules,
+               StringRef tuningFile)
       : target(std::move(target)), assembler(assembler), tuning(tuning),
-        rules(rules) {}
+        tuningFile(tuningFile), rules(rules) {}
 
   StringRef name() const override { return target.description().cpu; }
   const bundle::Target &description() const override {
@@ -79,7 +80,7 @@ private:
 
   ::heddle::CudaTarget target;
   Assembler assembler;
-  std::string tuning;
+  std::string tuning, tuningFile;
   SmallVector<shed::WgmmaRule> rules; ///< of it
 };
 
@@ -125,7 +126,7 @@ void NVPTXBackend::populateTilePasses(OpPassManager &pm,
     kernels.encodings.emplace_back(bundle::nameOf(encoding));
   pm.addPass(createConvertHeddleToShed(kernels));
   if (usesWarpgroups())
-    pm.addPass(shed::createShedChooseWgmmaTiles(rules));
+    pm.addPass(shed::createShedChooseWgmmaTiles(rules, tuningFile));
   pm.addPass(shed::createShedChooseMmaTiles(target));
   pm.addPass(shed::createShedVerifyMmaKernels(target));
   pm.addPass(shed::createShedAddRowKernels(forms.elementTypes));
@@ -254,5 +255,5 @@ mlir::heddle::createNVPTXBackend(::heddle::CudaTarget target,
     rules = std::move(*parsed);
   }
   return std::make_unique<NVPTXBackend>(std::move(target), options.assembler,
-                                        tuning, rules);
+                                        tuning, rules, options.tuningFile);
 }

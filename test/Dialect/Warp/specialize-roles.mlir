@@ -6,7 +6,7 @@
 
 // LATE: 'warp.active' op does not come before all other ops of its level
 // MEETS: 'warp.meet' op waits for all warpgroups, of which only some have work
-// SMALL: 'warp.roles' op needs 131120 bytes of shared memory; there are 100000
+// SMALL: 'warp.roles' op needs 131120 bytes of shared memory; there are 100000 (scores)
 
 // One stream of control becomes two: a warpgroup that only brings tiles, and
 // consumers that only compute. The stage of a tile is released right after the

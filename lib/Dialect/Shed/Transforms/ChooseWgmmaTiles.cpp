@@ -251,8 +251,8 @@ namespace {
 struct ChooseWgmmaTiles
     : shed::impl::ShedChooseWgmmaTilesBase<ChooseWgmmaTiles> {
   using ShedChooseWgmmaTilesBase::ShedChooseWgmmaTilesBase;
-  explicit ChooseWgmmaTiles(ArrayRef<WgmmaRule> rules)
-      : rules(rules.begin(), rules.end()) {}
+  ChooseWgmmaTiles(ArrayRef<WgmmaRule> rules, StringRef source)
+      : rules(rules.begin(), rules.end()), source(source) {}
 
   LogicalResult initialize(MLIRContext *context) override {
     if (table.empty())
@@ -266,6 +266,7 @@ struct ChooseWgmmaTiles
       return emitError(UnknownLoc::get(context))
              << table << ": " << parsed.error().text();
     rules.assign(parsed->begin(), parsed->end());
+    source = table;
     return success();
   }
 
@@ -301,6 +302,13 @@ struct ChooseWgmmaTiles
     if (!tiling)
       return failure();
     kernel.setTilingAttr(tiling);
+    if (!source.empty())
+      kernel->setLoc(FusedLoc::get(
+          {FileLineColLoc::get(&getContext(), source,
+                               static_cast<unsigned>(rule.line),
+                               static_cast<unsigned>(rule.column)),
+           kernel.getLoc()},
+          /*metadata=*/nullptr, &getContext()));
     if (kernel.getKind() == KernelKind::Attention &&
         skipsLists(loopsOf(kernel)))
       moveListsBack(kernel);
@@ -308,10 +316,12 @@ struct ChooseWgmmaTiles
   }
 
   SmallVector<WgmmaRule> rules;
+  std::string source; ///< that they are from, if any
 };
 } // namespace
 
 std::unique_ptr<Pass>
-mlir::shed::createShedChooseWgmmaTiles(ArrayRef<WgmmaRule> rules) {
-  return std::make_unique<ChooseWgmmaTiles>(rules);
+mlir::shed::createShedChooseWgmmaTiles(ArrayRef<WgmmaRule> rules,
+                                       StringRef file) {
+  return std::make_unique<ChooseWgmmaTiles>(rules, file);
 }

@@ -23,10 +23,13 @@ namespace mlir::warp {
 using namespace mlir;
 using namespace mlir::warp;
 
+static LLVM::LLVMFuncOp kernelOf(RolesOp roles) {
+  return roles->getParentOfType<LLVM::LLVMFuncOp>();
+}
+
 /// Blocks that a multiprocessor is to hold.
 static int64_t blocksOf(RolesOp roles) {
-  auto function = roles->getParentOfType<LLVM::LLVMFuncOp>();
-  auto blocks = function->getAttrOfType<IntegerAttr>("nvvm.minctasm");
+  auto blocks = kernelOf(roles)->getAttrOfType<IntegerAttr>("nvvm.minctasm");
   return blocks ? std::max<int64_t>(blocks.getInt(), 1) : 1;
 }
 
@@ -43,7 +46,7 @@ static LogicalResult verifyOverTiles(SpaceOp space, RolesOp roles,
                        : WalkResult::advance();
           }).wasInterrupted())
       return op->emitOpError("reads tiles, where a space lies over them");
-  roles->getParentOfType<LLVM::LLVMFuncOp>().walk(
+  kernelOf(roles).walk(
       [&](RingOp ring) { end = std::min<int64_t>(end, ring.getBarriers()); });
   const auto last = static_cast<int64_t>(*space.getOffset() + space.getBytes());
   if (last > end)
@@ -63,8 +66,7 @@ static LogicalResult verifyMemory(RolesOp roles, int64_t limit) {
   auto add = [&](int64_t from, int64_t bytes, Operation *op) {
     places.push_back({from, from + bytes, op});
   };
-  auto function = roles->getParentOfType<LLVM::LLVMFuncOp>();
-  WalkResult walked = function.walk([&](Operation *op) {
+  WalkResult walked = kernelOf(roles).walk([&](Operation *op) {
     if (auto ring = dyn_cast<RingOp>(op)) {
       if (ring.getOffset() % tileAlignment) {
         ring.emitOpError() << "has tiles at " << ring.getOffset()
@@ -124,7 +126,8 @@ static LogicalResult verifyMemory(RolesOp roles, int64_t limit) {
   const int64_t room = (limit + reserve) / blocks - reserve;
   if (end > room)
     return roles.emitOpError()
-           << "needs " << end << " bytes of shared memory; there are " << room;
+           << "needs " << end << " bytes of shared memory; there are " << room
+           << " (" << kernelOf(roles).getSymName() << ")";
   return success();
 }
 
@@ -135,7 +138,8 @@ static LogicalResult verifyRegisters(RolesOp roles) {
   if (all > blockRegisters / blocksOf(roles))
     return roles.emitOpError()
            << "gives " << all << " registers to its threads; there are "
-           << blockRegisters / blocksOf(roles);
+           << blockRegisters / blocksOf(roles) << " ("
+           << kernelOf(roles).getSymName() << ")";
   return success();
 }
 

@@ -33,8 +33,10 @@ createShedVerifyKernels(const ::heddle::HostTargetInfo &target);
 std::unique_ptr<Pass>
 createShedChooseMmaTiles(const ::heddle::CudaTargetInfo &target);
 
-/// `shed-choose-wgmma-tiles` with the entries of a table.
-std::unique_ptr<Pass> createShedChooseWgmmaTiles(ArrayRef<WgmmaRule> rules);
+/// `shed-choose-wgmma-tiles` with the entries of a table. Where that is a file,
+/// errors of what is made of a kernel by an entry are reported there.
+std::unique_ptr<Pass> createShedChooseWgmmaTiles(ArrayRef<WgmmaRule> rules,
+                                                 StringRef file = {});
 
 /// `shed-verify-mma-kernels` against the memory and registers of `target`.
 std::unique_ptr<Pass>

@@ -1,6 +1,9 @@
 // REQUIRES: heddle-opt
 // RUN: heddle-opt %s --convert-shed-to-nvvm --canonicalize --cse | FileCheck %s
 
+// Attention the portable way, from sm_80 on: products of a warp, tiles copied
+// while those before are multiplied.
+
 // CHECK: llvm.mlir.global external @heddle_shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
 
 // Three parameters; 32 KiB of queries and twice 2 * 16 KiB of keys and values.

@@ -4,6 +4,8 @@
 
 // UNDIVIDED: 'warp.load' op belongs to no role; run warp-specialize-roles first
 
+// What a pipeline is in nvvm ops and inline PTX, op by op.
+
 // Barriers: 128 threads fill a stage, 4 warps empty it.
 // CHECK-LABEL: llvm.func @pipeline
 // CHECK: nvvm.mbarrier.init

@@ -1,6 +1,9 @@
 // REQUIRES: heddle-opt
 // RUN: heddle-opt %s --split-input-file --verify-diagnostics
 
+// What an op or a type of the warp level refuses by itself; what only a whole
+// pipeline can be asked is in verify-pipelines.mlir.
+
 // expected-error @+1 {{a tile has a multiple of 8 rows up to 256, not 12}}
 func.func private @tile(!warp.tile<12, 128, bf16>)
 

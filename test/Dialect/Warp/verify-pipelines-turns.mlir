@@ -1,7 +1,8 @@
 // REQUIRES: heddle-opt
 // RUN: heddle-opt %s --warp-verify-pipelines --split-input-file --verify-diagnostics -o /dev/null
 
-// Tiles of the turns before count, on both sides.
+// Pipelines of persistent blocks, which do several tasks in turn. Tiles of the
+// turns before count, on both sides.
 llvm.func @turns(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %many: i32, %stride: i64) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32

@@ -1,7 +1,9 @@
 // REQUIRES: heddle-opt
 // RUN: heddle-opt %s --warp-verify-pipelines --split-input-file --verify-diagnostics -o /dev/null
 
-// What is right.
+// A whole pipeline: a producer that brings tiles and consumers that read them,
+// right first, then with one mistake in each, by the rule that it breaks. This
+// is what is right.
 llvm.func @good(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride: i64) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32

@@ -97,6 +97,8 @@ Value mlir::heddle::endOf(NVVMBuilder &v, ArrayRef<shed::KeySet> sets,
   shed::PairArithmetic a = positionArithmetic(v, args);
   Value bound;
   for (shed::KeySet set : sets) {
+    if (isa<shed::AllAttr>(set))
+      return n;
     Value end = set.getKeys(a, {}, {}).end;
     bound = bound ? v.greatest(bound, end) : end;
   }

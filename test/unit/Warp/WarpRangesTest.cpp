@@ -180,6 +180,23 @@ TEST_F(WarpKernels, Unions) {
   }
 }
 
+/// A list behind all keys has none left, as such a union's loops are ordered.
+TEST_F(WarpKernels, ListsBehindAllKeys) {
+  Compiled code =
+      compile("bf16", 64,
+              "consumers = 1, keys = 64, stages = 2, parts = 1, "
+              "producer_registers = 40, consumer_registers = 232",
+              {{"all"}, {"list<0, group = 64>", "[#shed.all]"}}, "int32");
+  ASSERT_FALSE(code.ptx.empty());
+  uint64_t seed = 1;
+  for (int64_t n : {1, 64, 150}) {
+    Lists lists{64, std::min<int64_t>(n, 20)};
+    Problem problem{n, n, 2, 1, 0.125f};
+    problem.window = 2 * n; // all keys
+    check(code, true, 64, problem, seed++, nullptr, &lists);
+  }
+}
+
 /// Functions of logits that ask where rows and keys stand.
 TEST_F(WarpKernels, Positions) {
   const char *tiling = "consumers = 2, keys = 64, stages = 2, parts = 1, "

@@ -411,16 +411,13 @@ static std::vector<int32_t> cutRows(const Sequence &s, const Pattern &pattern,
   return first;
 }
 
-AttentionResult heddle::test::runAttention(const KernelSet::Entry &kernel,
-                                           const Sequence &s,
-                                           const Pattern &pattern,
-                                           std::mt19937 &random) {
+AttentionResult heddle::test::withArguments(
+    const Sequence &s, const Pattern &pattern,
+    const std::function<void(abi::AttentionArgs &, const Arrays &)> &launch) {
   int64_t elementBytes = s.bf16 ? 2 : 4;
   int64_t stride = s.heads * s.headDim;
   Guarded output(s.rows() * stride * elementBytes);
   Guarded lse(s.heads * s.rows() * 4);
-  std::vector<int32_t> firstRow = cutRows(s, pattern, kernel.queryRows, random);
-  Guarded scratch(kernel.scratchBytes + kernel.scratchBytesPerKey * s.n);
   Input query(s.query, s.bf16), key(s.key, s.bf16), value(s.value, s.bf16);
   abi::AttentionArgs args = {};
   args.query = query.pointer;
@@ -445,17 +442,16 @@ AttentionResult heddle::test::runAttention(const KernelSet::Entry &kernel,
   args.rows = s.rows();
   args.place = s.place.data();
   args.position = s.position.data();
-  args.firstRow = firstRow.data();
   args.sinks = pattern.sinksTold(s);
-  auto call = reinterpret_cast<abi::AttentionKernel>(kernel.function);
-  for (int64_t h = s.heads - 1; h >= 0; --h)
-    for (size_t task = 0; task + 1 < firstRow.size(); ++task) {
-      scratch.poison();
-      call(&args, h, static_cast<int64_t>(task), scratch.data());
-    }
+  launch(args, {{query.pointer, std::ssize(s.query) * elementBytes},
+                {key.pointer, std::ssize(s.key) * elementBytes},
+                {value.pointer, std::ssize(s.value) * elementBytes},
+                {output.data(), s.rows() * stride * elementBytes},
+                {lse.data(), s.heads * s.rows() * 4},
+                {s.place.data(), s.rows() * 4},
+                {s.position.data(), s.n * 4}});
   EXPECT_TRUE(output.intact()) << "wrote outside of the output";
   EXPECT_TRUE(lse.intact()) << "wrote outside of the log-sum-exp";
-  EXPECT_TRUE(scratch.intact()) << "wrote outside of scratch";
   AttentionResult result;
   for (int64_t i = 0; i < s.rows() * stride; ++i)
     result.output.push_back(
@@ -465,16 +461,32 @@ AttentionResult heddle::test::runAttention(const KernelSet::Entry &kernel,
   return result;
 }
 
-SelectResult heddle::test::runSelect(const KernelSet::Entry &kernel,
-                                     const Sequence &s,
-                                     const std::vector<float> &lse,
-                                     const Choice &choice) {
-  EXPECT_EQ(kernel.queryRows, std::min(choice.group, bundle::maxQueryRows));
+AttentionResult heddle::test::runAttention(const KernelSet::Entry &kernel,
+                                           const Sequence &s,
+                                           const Pattern &pattern,
+                                           std::mt19937 &random) {
+  std::vector<int32_t> firstRow = cutRows(s, pattern, kernel.queryRows, random);
+  Guarded scratch(kernel.scratchBytes + kernel.scratchBytesPerKey * s.n);
+  return withArguments(
+      s, pattern, [&](abi::AttentionArgs &args, const Arrays &) {
+        args.firstRow = firstRow.data();
+        auto call = reinterpret_cast<abi::AttentionKernel>(kernel.function);
+        for (int64_t h = s.heads - 1; h >= 0; --h)
+          for (size_t task = 0; task + 1 < firstRow.size(); ++task) {
+            scratch.poison();
+            call(&args, h, static_cast<int64_t>(task), scratch.data());
+          }
+        EXPECT_TRUE(scratch.intact()) << "wrote outside of scratch";
+      });
+}
+
+SelectResult heddle::test::withArguments(
+    const Sequence &s, const std::vector<float> &lse, const Choice &choice,
+    const std::function<void(abi::SelectArgs &, const Arrays &)> &launch) {
   int64_t groups = (s.n + choice.group - 1) / choice.group;
   int64_t rows = s.heads / choice.headsPerList, keep = choice.keep;
   Guarded indices(rows * groups * keep * 4);
   Guarded scores(rows * groups * s.n * 4);
-  Guarded scratch(kernel.scratchBytes + kernel.scratchBytesPerKey * s.n);
   Input query(s.query, s.bf16), key(s.key, s.bf16);
   abi::SelectArgs args = {};
   args.query = query.pointer;
@@ -498,18 +510,21 @@ SelectResult heddle::test::runSelect(const KernelSet::Entry &kernel,
   args.alwaysBegin = choice.alwaysBegin;
   args.alwaysEnd = choice.alwaysEnd;
   args.position = s.position.data();
-  auto call = reinterpret_cast<abi::SelectKernel>(kernel.function);
+  const int64_t elementBytes = s.bf16 ? 2 : 4;
+  const Arrays arrays = {
+      {query.pointer, std::ssize(s.query) * elementBytes},
+      {key.pointer, std::ssize(s.key) * elementBytes},
+      {lse.data(), std::ssize(lse) * 4},
+      {choice.spanLse, choice.spanLse ? std::ssize(lse) * 4 : 0},
+      {scores.data(), rows * groups * s.n * 4},
+      {s.position.data(), s.n * 4}};
   SelectResult result;
   // Once without and once with scores: the same selection.
   for (bool withScores : {false, true}) {
     args.scores =
         withScores ? reinterpret_cast<float *>(scores.data()) : nullptr;
     indices.poison();
-    for (int64_t row = 0; row < rows; ++row)
-      for (int64_t g = 0; g < groups; ++g) {
-        scratch.poison();
-        call(&args, row, g, scratch.data());
-      }
+    launch(args, arrays);
     std::vector<int32_t> got(keys, keys + rows * groups * keep);
     if (withScores)
       EXPECT_EQ(got, result.indices) << "observing scores changed them";
@@ -517,9 +532,26 @@ SelectResult heddle::test::runSelect(const KernelSet::Entry &kernel,
   }
   EXPECT_TRUE(indices.intact()) << "wrote outside of the indices";
   EXPECT_TRUE(scores.intact()) << "wrote outside of the scores";
-  EXPECT_TRUE(scratch.intact()) << "wrote outside of scratch";
   result.scores.assign(args.scores, args.scores + rows * groups * s.n);
   return result;
+}
+
+SelectResult heddle::test::runSelect(const KernelSet::Entry &kernel,
+                                     const Sequence &s,
+                                     const std::vector<float> &lse,
+                                     const Choice &choice) {
+  EXPECT_EQ(kernel.queryRows, std::min(choice.group, bundle::maxQueryRows));
+  Guarded scratch(kernel.scratchBytes + kernel.scratchBytesPerKey * s.n);
+  auto call = reinterpret_cast<abi::SelectKernel>(kernel.function);
+  return withArguments(
+      s, lse, choice, [&](abi::SelectArgs &args, const Arrays &) {
+        for (int64_t row = 0; row < s.heads / choice.headsPerList; ++row)
+          for (int64_t g = 0; g < args.list.groups; ++g) {
+            scratch.poison();
+            call(&args, row, g, scratch.data());
+          }
+        EXPECT_TRUE(scratch.intact()) << "wrote outside of scratch";
+      });
 }
 
 double heddle::test::relativeError(const std::vector<float> &a,

@@ -132,6 +132,16 @@ struct AttentionResult {
   std::vector<float> lse;    ///< [heads x rows]
 };
 
+/// Places in memory and how many bytes each has.
+using Arrays = std::vector<std::pair<const void *, int64_t>>;
+
+/// Has `launch` run an attention kernel with these arguments, whose outputs are
+/// poisoned. They name the arrays, and the pattern's lists.
+AttentionResult withArguments(
+    const Sequence &sequence, const Pattern &pattern,
+    const std::function<void(abi::AttentionArgs &args, const Arrays &arrays)>
+        &launch);
+
 /// Runs all tasks of an attention kernel with poisoned outputs and scratch, and
 /// fails the test where bytes around outputs or scratch have changed. Without
 /// lists, `random` cuts the rows into tiles.
@@ -154,6 +164,13 @@ struct SelectResult {
   std::vector<int32_t> indices; ///< [lists x groups x keep]
   std::vector<float> scores;    ///< [lists x groups x n]
 };
+/// Has `launch` run a select kernel, once without and once with scores, which
+/// fails the test if it chooses otherwise.
+SelectResult withArguments(
+    const Sequence &sequence, const std::vector<float> &lse,
+    const Choice &choice,
+    const std::function<void(abi::SelectArgs &args, const Arrays &arrays)>
+        &launch);
 SelectResult runSelect(const KernelSet::Entry &kernel, const Sequence &sequence,
                        const std::vector<float> &lse, const Choice &choice);
 

@@ -166,7 +166,7 @@ void PtxMachine::land(size_t which) {
   landings.erase(landings.begin() + static_cast<int64_t>(which));
   ++time;
   for (const Copy &copy : landing.copies) {
-    std::memcpy(shared.data() + copy.to, copy.bytes.data(), 16);
+    std::memcpy(shared.data() + copy.to, copy.bytes.data(), copy.size);
     if (!landing.fetched)
       writtenAt[copy.to / 16] = time;
   }
@@ -538,7 +538,7 @@ bool PtxMachine::executeMemory(Warp &warp, const PtxInstruction &op,
     });
     return true;
   }
-  if (op.word == "prefetch" || (op.word == "cp" && op.has("commit_group")))
+  if (op.word == "prefetch")
     return true;
   if (op.word == "atom") {
     if (!op.has("shared") || !op.has("add") || op.has("f32"))
@@ -558,11 +558,17 @@ bool PtxMachine::executeMemory(Warp &warp, const PtxInstruction &op,
   }
   if (op.word != "cp")
     return false;
+  if (op.has("commit_group")) {
+    warp.groups.push_back(std::exchange(warp.copies, {}));
+    return true;
+  }
   if (op.has("wait_group")) {
-    if (op.operands[0].value != 0)
-      throw PtxError("a wait for some copies only");
-    landings.emplace_back().copies = std::exchange(warp.copies, {});
-    land(landings.size() - 1);
+    // Not before they have to: all groups but the last ones.
+    for (; std::ssize(warp.groups) > op.operands[0].value;
+         warp.groups.erase(warp.groups.begin())) {
+      landings.emplace_back().copies = std::move(warp.groups.front());
+      land(landings.size() - 1);
+    }
     return true;
   }
   if (op.has("bulk")) {
@@ -583,14 +589,17 @@ bool PtxMachine::executeMemory(Warp &warp, const PtxInstruction &op,
   }
   eachLane([&](int lane) {
     Copy copy;
-    copy.to = placeOf(warp, addressOf(warp, op.operands[0], lane), 16);
-    const uint64_t bytes =
-        op.operands.size() > 3 ? read(warp, op.operands[3], lane) : 16;
+    copy.size = op.operands[2].value;
+    copy.to = placeOf(warp, addressOf(warp, op.operands[0], lane), copy.size);
+    const uint64_t bytes = op.operands.size() > 3
+                               ? read(warp, op.operands[3], lane)
+                               : static_cast<uint64_t>(copy.size);
     if (bytes)
       std::memcpy(copy.bytes.data(),
-                  globalAt(addressOf(warp, op.operands[1], lane), 16), bytes);
-    std::memset(shared.data() + copy.to, 0xff, 16);
-    touch(warp, copy.to, 16);
+                  globalAt(addressOf(warp, op.operands[1], lane), copy.size),
+                  bytes);
+    std::memset(shared.data() + copy.to, 0xff, copy.size);
+    touch(warp, copy.to, copy.size);
     warp.copies.push_back(copy);
   });
   return true;
@@ -615,6 +624,11 @@ bool PtxMachine::waitsForBarrier(Warp &warp, const PtxInstruction &op,
       if (mask >> lane & 1)
         write(warp, op.operands[0], lane, 1);
   return !done;
+}
+
+static bool isOfWarp(const PtxInstruction &op) {
+  return op.word == "wgmma" || op.word == "mma" || op.word == "ldmatrix" ||
+         op.word == "shfl" || op.word == "vote";
 }
 
 /// Instructions of a whole warp, which need all lanes.
@@ -643,6 +657,10 @@ bool PtxMachine::executeWarp(Warp &warp, const PtxInstruction &op,
              << (op.has("ballot") ? lane : 0);
     for (int lane = 0; lane < lanes; ++lane)
       write(warp, op.operands[0], lane, any);
+  } else if (op.word == "ldmatrix") {
+    loadMatrices(warp, op);
+  } else if (op.word == "mma") {
+    multiplyAtOnce(warp, op);
   } else if (op.has("mma_async")) {
     startProduct(warp, op);
   } else if (op.has("commit_group")) {
@@ -719,7 +737,7 @@ bool PtxMachine::execute(Warp &warp, const PtxInstruction &op, uint32_t mask) {
             addressOf(warp, op.operands[0], lane));
     return true;
   }
-  if (op.word == "wgmma" || op.word == "shfl" || op.word == "vote")
+  if (isOfWarp(op))
     return executeWarp(warp, op, mask);
   if (executeMemory(warp, op, mask))
     return true;
@@ -750,9 +768,10 @@ bool PtxMachine::step(Warp &warp) {
   };
   auto isShared = [&](int64_t pc) {
     const PtxInstruction &op = program.instructions[pc];
-    return op.word == "wgmma" || op.word == "shfl" || op.word == "vote" ||
-           op.word == "bar" || op.word == "barrier" || op.has("noinc") ||
-           (op.word == "cp" && op.has("wait_group"));
+    return isOfWarp(op) || op.word == "bar" || op.word == "barrier" ||
+           op.has("noinc") ||
+           (op.word == "cp" &&
+            (op.has("wait_group") || op.has("commit_group")));
   };
   for (int lane = 0; lane < lanes; ++lane) {
     const int64_t pc = warp.pc[lane];

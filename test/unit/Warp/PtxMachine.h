@@ -1,12 +1,13 @@
-//===- PtxMachine.h - Runs PTX of warpgroups without a GPU ------*- C++ -*-===//
+//===- PtxMachine.h - Runs PTX without a GPU --------------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// An interpreter of the PTX that kernels of the warp level are. It knows no
-// more instructions than they have, and refuses others. It is there to find
+// An interpreter of the PTX that generated kernels are, those of the warp level
+// and the portable ones. It knows no more instructions than they have, and
+// refuses others. It is there to find
 // what an assembler does not: wrong addresses, layouts and phases, deadlocks,
 // races. So it is strict where a GPU may be lucky:
 //   - warps run in random order, a random number of instructions at a time, and
@@ -126,6 +127,7 @@ private:
   };
   struct Copy {
     int64_t to = 0; ///< as `placeOf` says
+    int64_t size = 16;
     std::array<uint8_t, 16> bytes = {};
   };
   /// Copies of a warp and the barriers that its lanes arrive at, or a box and
@@ -150,8 +152,9 @@ private:
     std::vector<uint8_t> held;    ///< registers that products read
     std::vector<Product> open, committed;
     std::vector<Copy> copies;
-    uint64_t fenced = 0;   ///< time of the last proxy fence
-    int64_t waitsFor = -1; ///< number of a named barrier
+    std::vector<std::vector<Copy>> groups; ///< that are committed
+    uint64_t fenced = 0;                   ///< time of the last proxy fence
+    int64_t waitsFor = -1;                 ///< number of a named barrier
   };
 
   bool step(Warp &warp);
@@ -162,6 +165,8 @@ private:
   bool waitsForBarrier(Warp &warp, const PtxInstruction &op, uint32_t mask);
   void startProduct(Warp &warp, const PtxInstruction &op);
   void finishProducts(Warp &warp);
+  void loadMatrices(Warp &warp, const PtxInstruction &op);
+  void multiplyAtOnce(Warp &warp, const PtxInstruction &op);
   void multiply(Warp &warp, const Product &product);
   float element(Warp &warp, bool bf16, uint64_t descriptor, int64_t row,
                 int64_t depth, bool along);

@@ -148,7 +148,7 @@ void Parser::statement(std::string_view text) {
     op.guard = registerOf(op.negated ? guard.substr(1) : guard);
     text = trim(text.substr(space));
   }
-  size_t end = text.find_first_of(" \t");
+  size_t end = text.find_first_of(" \t\n");
   op.name = std::string(text.substr(0, end));
   op.parts = splitOutside(op.name, '.');
   op.word = op.parts.front();

@@ -429,15 +429,10 @@ std::string heddle::bundle::definitionOf(const Manifest &manifest,
     std::string parts;
     for (size_t part = 0; part < set.of.size(); ++part)
       parts += (part ? ", " : "") + of(part);
-    if (set.kind == Positions::Kind::Neighbors ||
-        set.kind == Positions::Kind::Nearest)
-      text +=
-          "(" + std::to_string(set.count) + ") of " + of(0) + " in " + of(1);
-    else if (set.kind == Positions::Kind::Last ||
-             set.kind == Positions::Kind::Confident)
+    if (!set.of.empty() && set.count > 0)
       text += "(" + std::to_string(set.count) +
               (set.near > 0 ? ", near = " + std::to_string(set.near) : "") +
-              ") of " + of(0);
+              ") of " + of(0) + (set.of.size() > 1 ? " in " + of(1) : "");
     else if (!set.of.empty())
       text += "(" + parts + ")";
     if (set.kind == Positions::Kind::Fixed)

@@ -40,6 +40,11 @@ pygments_style = "default"
 pygments_dark_style = "monokai"
 
 
+#: Of schedules, by the grammar, which is made of TableGen's files.
+OPS = sorted({"yield", *re.findall(r"^(?:%name = )?([a-z_]+)(?=\n|\(| %)",
+                                   (ROOT / "docs/Spec/Grammar.md").read_text(), re.M)})
+
+
 class MlirLexer(RegexLexer):
     """MLIR's text, for schedules above all."""
     name = "MLIR"
@@ -51,9 +56,7 @@ class MlirLexer(RegexLexer):
         (r"[%^][\w$.-]+(:\d+|#\d+)?", Name.Variable),
         (r"@[\w$.-]+", Name.Function),
         (r"[#!][A-Za-z_][\w$.]*", Keyword.Type),
-        (words(("attend", "cadence", "commit", "confident", "except", "fix", "hull", "intersect", "last",
-                "leading", "nearest", "neighbors", "positions", "predicting", "recompute", "reuse",
-                "select", "union", "visible", "yield"), prefix=r"(?<![\w.])", suffix=r"\b"), Keyword),
+        (words(OPS, prefix=r"(?<![\w.])", suffix=r"\b(?! =)"), Keyword),
         (r"(?<== )[a-z_]+(?=\()", Keyword),  # sets of pairs by arithmetic: window(64)
         (r"[A-Za-z_][\w$]*(\.[\w$]+)+", Keyword),
         (r"0x[0-9A-Fa-f]+|\d+(\.\d+)?([eE][+-]?\d+)?", Number),

@@ -29,16 +29,13 @@ StringRef mlir::heddle::plainName(Operation *set) {
   return llvm::TypeSwitch<Operation *, StringRef>(set)
       .Case([](PositionsOp op) { return spelled(op.getKind()); })
       .Case([](FixOp) { return "fixed"; })
-      .Case([](NeighborsOp) { return "neighbors"; })
-      .Case([](NearestOp) { return "nearest"; })
-      .Case([](LastOp) { return "last"; })
-      .Case([](ConfidentOp) { return "confident"; })
-      .Case([](HullOp) { return "hull"; })
-      .Case([](LeadingOp) { return "leading"; })
       .Case([](PredictingOp) { return "rows"; })
-      .Default([](Operation *op) {
-        return isa<PairsType>(op->getResult(0).getType()) ? "pairs"
-                                                          : "positions";
+      .Default([](Operation *op) -> StringRef {
+        if (isa<PairsType>(op->getResult(0).getType()))
+          return "pairs";
+        return isa<UnionOp, IntersectOp, ExceptOp>(op)
+                   ? "positions"
+                   : op->getName().stripDialect();
       });
 }
 

@@ -14,7 +14,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::heddle;
@@ -123,28 +122,17 @@ LogicalResult Reader::addSet(Operation *op) {
     set.count = static_cast<int64_t>(positions.getCount());
     cadence = positions.getSince();
   } else {
-    set.kind = llvm::TypeSwitch<Operation *, Kind>(op)
-                   .Case([](UnionOp) { return Kind::Union; })
-                   .Case([](IntersectOp) { return Kind::Intersect; })
-                   .Case([](ExceptOp) { return Kind::Except; })
-                   .Case([](FixOp) { return Kind::Fixed; })
-                   .Case([](NeighborsOp) { return Kind::Neighbors; })
-                   .Case([](NearestOp) { return Kind::Nearest; })
-                   .Case([](LastOp) { return Kind::Last; })
-                   .Case([](ConfidentOp) { return Kind::Confident; })
-                   .Case([](HullOp) { return Kind::Hull; })
-                   .Case([](LeadingOp) { return Kind::Leading; })
-                   .Case([](PredictingOp) { return Kind::Predicting; });
-    if (auto neighbors = dyn_cast<NeighborsOp>(op))
-      set.count = static_cast<int64_t>(neighbors.getCount());
-    if (auto nearest = dyn_cast<NearestOp>(op))
-      set.count = static_cast<int64_t>(nearest.getCount());
-    if (auto last = dyn_cast<LastOp>(op))
-      set.count = static_cast<int64_t>(last.getCount());
-    if (auto confident = dyn_cast<ConfidentOp>(op)) {
-      set.count = static_cast<int64_t>(confident.getCount());
+    // Such ops have the words of their kinds.
+    std::optional<Kind> kind = wordOf<Kind>(op->getName().stripDialect());
+    if (isa<FixOp>(op))
+      kind = Kind::Fixed;
+    if (!kind)
+      return failure();
+    set.kind = *kind;
+    if (auto count = op->getAttrOfType<IntegerAttr>("count"))
+      set.count = count.getInt();
+    if (auto confident = dyn_cast<ConfidentOp>(op))
       set.near = static_cast<int64_t>(confident.getNear().value_or(0));
-    }
     for (Value operand : op->getOperands()) {
       if (!isa<PositionsType>(operand.getType())) {
         cadence = operand;
@@ -300,10 +288,8 @@ void Reader::addRefreshes() {
 FailureOr<Program> Reader::read() {
   findUsed();
   for (Operation &op : body)
-    if (isa<PositionsOp, UnionOp, IntersectOp, ExceptOp, FixOp, NeighborsOp,
-            NearestOp, LastOp, ConfidentOp, HullOp, LeadingOp, PredictingOp>(
-            op) &&
-        used.contains(&op))
+    if (op.getNumResults() == 1 &&
+        isa<PositionsType>(op.getResult(0).getType()) && used.contains(&op))
       if (failed(addSet(&op)))
         return failure();
   for (Operation &op : body) {

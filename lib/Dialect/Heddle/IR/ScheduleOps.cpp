@@ -440,13 +440,11 @@ LogicalResult ScheduleOp::verifyRegions() {
   if (!::heddle::bundle::isPlainText(getSymName()))
     return emitOpError("has control characters in its name");
   // S1: a schedule holds nothing but the ops of its level.
-  for (Operation &op : *getBody())
-    if (!termOf(&op) &&
-        !isa<CadenceOp, SelectOp, DenseOp, UnionOp, AttendOp, PositionsOp,
-             IntersectOp, ExceptOp, FixOp, NeighborsOp, NearestOp, LastOp,
-             ConfidentOp, HullOp, LeadingOp, PredictingOp, VisibleOp, ReuseOp,
-             RecomputeOp, CommitOp>(op))
+  for (Operation &op : *getBody()) {
+    auto name = op.getName().getRegisteredInfo();
+    if (!name || !isOfSchedules(*name))
       return op.emitOpError("does not belong in a heddle.schedule");
+  }
   // Each of these is said, whatever the others find.
   bool good = succeeded(verifyAttends(*this));
   SmallVector<LayerPart> parts;

@@ -11,6 +11,7 @@
 #include "Targets.h"
 
 #include "bundle/format/Bundle.h"
+#include "bundle/program/Program.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Pipelines/Pipelines.h"
@@ -111,6 +112,34 @@ void remarkTilings(ModuleOp module) {
                .str();
 }
 
+/// L2, C4: what a schedule says of layers is of those of a model that has so
+/// many.
+LogicalResult checkNamedLayers(ModuleOp module, int64_t layers) {
+  bool good = true;
+  auto isLayer = [&](int64_t layer) {
+    return layer >= -layers && layer < layers;
+  };
+  module.walk([&](Operation *op) {
+    auto refuse = [&](const Twine &named) {
+      good = false;
+      op->emitOpError() << named << ", the model has layers 0 to "
+                        << layers - 1;
+    };
+    op->getAttrDictionary().walk([&](Attribute attribute) {
+      if (auto range = dyn_cast<LayerRangeAttr>(attribute)) {
+        if (!isLayer(range.getFirst()) || !isLayer(range.getLast()))
+          refuse("names layers " + Twine(range.getFirst()) + " to " +
+                 Twine(range.getLast()));
+      } else if (auto cadence = dyn_cast<CadenceAttr>(attribute)) {
+        const bundle::Cadence value = cadence.getValue();
+        if (value.kind == bundle::Cadence::Kind::Drift && !isLayer(value.layer))
+          refuse("goes by what drifts in layer " + Twine(value.layer));
+      }
+    });
+  });
+  return success(good);
+}
+
 } // namespace
 
 LogicalResult Compilation::runPasses(ModuleOp module, Level level,
@@ -147,6 +176,8 @@ LogicalResult Compilation::reachIR(Level level, StringRef target,
 }
 
 LogicalResult Compilation::runSchedule() {
+  if (options.layers && failed(checkNamedLayers(module, *options.layers)))
+    return failure();
   if (failed(
           runPasses(module, Level::Schedule, timing, populateSchedulePipeline)))
     return failure();
@@ -161,6 +192,9 @@ LogicalResult Compilation::runPlan() {
   bundle::Manifest &manifest = result.manifest;
   manifest = exportManifest(*plans.begin());
   manifest.producer = options.producer;
+  if (options.layers)
+    if (auto rules = bundle::rulesOfLayers(manifest, *options.layers); !rules)
+      return (*plans.begin()).emitError(rules.error().text());
   for (const TargetJob &job : jobs)
     manifest.targets.push_back(
         describe(job, manifest.selections, options.encoding));

@@ -164,7 +164,7 @@ def compile(schedule, *, parameters: Optional[dict] = None, model=None, head_dim
     parameters: other numbers for those that the text declares, {"keep": "1/2", "group": 64}.
 
     model: a heddle.Model, whose head dim, dtype and device are then those of the
-    bundle. Without one: head_dim, an int or several (64 and 128 by default); dtype,
+    bundle, and of whose layers the schedule may name no others. Without one: head_dim, an int or several (64 and 128 by default); dtype,
     one or several of "f32", "bf16", "f16" (or NumPy's or PyTorch's), by default f32
     and bf16 for CPUs, bf16 and f16 for GPUs; target: "host", a CPU by LLVM's name,
     "cuda", "cuda:sm_90a", or several.
@@ -172,12 +172,13 @@ def compile(schedule, *, parameters: Optional[dict] = None, model=None, head_dim
     Code that was compiled before comes from heddlec's cache on disk (cache_dir, else
     as docs/HowTo/Install.md says). Warns with ScheduleWarning of what has no effect. Raises ScheduleError, with the place, for a
     schedule that the compiler refuses; HeddleError for anything else."""
+    layers = None
     if model is not None:
         if not hasattr(model, "config") or not hasattr(model, "device"):
             raise TypeError(f"model: expected a heddle.Model (heddle.load makes one), found {model!r}")
         if head_dim is not None or dtype is not None:
             raise TypeError("model: says head_dim and dtype; give one or the other")
-        head_dim, dtype = model.config["head_dim"], model.dtype
+        head_dim, dtype, layers = model.config["head_dim"], model.dtype, model.config["layers"]
         if target == "host" and model.device.startswith("cuda"):
             target = "cuda"
     targets = _listed(target)
@@ -198,6 +199,8 @@ def compile(schedule, *, parameters: Optional[dict] = None, model=None, head_dim
         options.append("--dtype=" + ",".join(dtype_name(d) for d in _listed(dtype)))
     options += [f"--set={name}={number_text(value, name)}"
                 for name, value in (parameters or {}).items()]
+    if layers is not None:
+        options.append(f"--layers={layers}")
     if cache_dir is not None:
         options.append(f"--cache-dir={os.fspath(cache_dir)}")
     return Bundle(_run(schedule, options, text=False))

@@ -236,6 +236,9 @@ constexpr const char *overview =
     "  heddlec examples/pulsecol.mlir --set keep=1/2 --set group=128\n"
     "  heddlec examples/pulsecol.mlir --target=cuda:sm_90a --compile-to=code\n"
     "  heddlec examples/dense.mlir --target=cuda:sm_90a --tuning=h200.json\n"
+    "  heddlec examples/elastic-cache.mlir --layers=32   for a model of so many:\n"
+    "                                                    refused if it names "
+    "others\n"
     "  heddlec examples/pulsecol.mlir --explain --steps=256 --length=8192\n"
     "  heddlec examples/pulsecol.mlir --explain=html -o pulsecol.html\n"
     "  heddlec examples/pulsecol.mlir --compile-to=plan\n"
@@ -269,7 +272,7 @@ std::string idleOption(const Flags &flags) {
   if (flags.explain != ExplainFormat::None)
     return "";
   for (const auto &[option, take] : flags.ofRequest)
-    if (option->getNumOccurrences())
+    if (option->getNumOccurrences() && option->ArgStr != "layers")
       return ("--" + option->ArgStr +
               " says what to explain; give --explain too, "
               "or leave it out")
@@ -354,10 +357,16 @@ RequestOptions readRequest(const Flags &flags) {
   return request;
 }
 
-/// Fills in the run to explain; what is wrong with it, or "".
+/// Fills in the run to explain, or the layers to compile for; what is wrong
+/// with them, or "".
 std::string resolve(const RequestOptions &request, Options &options) {
-  if (options.explain == ExplainFormat::None)
-    return "";
+  if (options.explain == ExplainFormat::None) {
+    options.compiler.layers = request.layers;
+    return request.layers.value_or(1) >= 1
+               ? ""
+               : "--layers: " + std::to_string(*request.layers) +
+                     ", expected 1 or more";
+  }
   auto resolved = ::heddle::explain::resolveRequest(request);
   if (!resolved)
     return "--explain: " + resolved.error().text();

@@ -63,6 +63,9 @@ struct CompilerOptions {
   /// The encoding of index lists, where a target has a choice; by default the
   /// one that takes the fewest bytes for the schedule's selections.
   std::optional<::heddle::bundle::Encoding> encoding;
+  /// Of the model that the bundle is for, if it is for one: a schedule that
+  /// names others of its layers is refused.
+  std::optional<int64_t> layers;
   /// Which schedule of the file; may be empty when there is one.
   std::string schedule;
   /// Shed, Machine and Code are for a single target.

@@ -246,7 +246,7 @@ class Search:
             score = self._score(name, self._plan(schedule, name))
             rungs.append(score)
             if estimates:
-                cost = self.estimate(schedule, runs, score)
+                cost = self.estimate(schedule, runs, score, (self.model.folder, self._runs(name)))
             else:
                 cost = score["seconds"] / score["count"]
             made = {"rungs": rungs, "cost": cost, **{k: score[k] for k in ("accuracy", "low", "high")}}

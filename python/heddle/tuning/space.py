@@ -7,7 +7,7 @@ Parameters are places in ordered lists, so that a sampler knows that 1/8 lies be
 
 from ..errors import HeddleError
 from ..schedule import (Schedule, all_positions, attend, block, blocks, columns, commit, committed, decoded,
-                        dense, every, first, recompute, response, reuse, salient, schedule, sinks, undecoded,
+                        dense, drift, every, first, recompute, response, reuse, salient, schedule, sinks, undecoded,
                         uniform, visible, window)
 
 KEEP = ("1", "1/2", "3/10", "1/5", "1/8", "1/10", "1/20")  # 1: dense
@@ -15,23 +15,25 @@ LISTS = {
     "group": (16, 32, 64, 128), "window": (0, 32, 64, 128, 256), "sinks": (0, 4, 16),
     "every": (2, 4, 8, 16, 32), "count": (1, 2, 4, 8, 16), "share": ("1/10", "3/10", "1/2", "1"),
     "below": ("9/10", "19/20", "49/50", "99/100", "199/200"), "whole": (2, 4, 8, 16, 32),
+    "drift": ("4/5", "9/10", "19/20", "49/50"), "within": (8, 16, 32, 64),
     "first": (16, 32, 64, 128), "phase": (4, 8, 16, 32), "above": ("7/10", "4/5", "9/10", "19/20"),
 }
-NAMES = {"pattern": ("columns", "blocks"), "cadence": ("uniform", "every", "block"),
-         "reuse": ("none", "salient", "block", "window"), "commit": ("quota", "above")}
+NAMES = {"pattern": ("columns", "blocks"), "cadence": ("uniform", "every", "block", "drift"),
+         "reuse": ("none", "salient", "block", "drift", "window"), "commit": ("quota", "above")}
 
 #: What may be searched, and the parameters that are then free.
 AXES = {"keep": (), "layers": (), "pattern": ("pattern",), "group": ("group",),
-        "window": ("window", "sinks"), "cadence": ("cadence", "every", "count", "share"),
-        "reuse": ("reuse", "below", "whole", "first", "phase"), "commit": ("commit", "above")}
+        "window": ("window", "sinks"), "cadence": ("cadence", "every", "count", "share", "drift", "within"),
+        "reuse": ("reuse", "below", "whole", "drift", "within", "first", "phase"), "commit": ("commit", "above")}
 
 #: Of an axis that is not searched, and where a start says nothing else.
 DEFAULTS = {"keep": "1/5", "pattern": "columns", "group": 32, "window": 0, "sinks": 0, "cadence": "uniform", "every": 8,
-            "count": 16, "share": "3/10", "reuse": "none", "below": "99/100", "whole": 4, "first": 64,
+            "count": 16, "share": "3/10", "drift": "9/10", "within": 64, "reuse": "none", "below": "99/100", "whole": 4, "first": 64,
             "phase": 8, "commit": "quota", "above": "9/10"}
 
 #: Where every search begins: dense, and a point near each published method and two compositions.
 STARTS = ({"keep": "1"}, {"keep": "1/5"}, {"keep": "3/10", "pattern": "blocks", "cadence": "block"},
+          {"keep": "1/5", "cadence": "drift"},
           {"keep": "1", "reuse": "salient"}, {"keep": "1", "reuse": "block", "commit": "above"},
           {"keep": "1", "reuse": "window"}, {"keep": "1/5", "reuse": "salient", "window": 64},
           {"keep": "3/10", "cadence": "block", "reuse": "block", "commit": "above"})
@@ -100,12 +102,13 @@ class Space:
         if any(keep != "1" for keep in keeps) or not keeps:
             for name in ("pattern", "group", "window", "sinks"):
                 ask(name)
-            # Lists over keys that come and go are refreshed when they do.
-            when = "window" if reused == "window" else ask("cadence")
-            for name in {"uniform": ("count", "share"), "every": ("every",)}.get(when, ()):
+            # Lists over keys that come and go are refreshed when they do, and a schedule goes by one drift.
+            when = reused if reused in ("window", "drift") else ask("cadence")
+            for name in {"uniform": ("count", "share"), "every": ("every",), "drift": ("drift", "within")}.get(when, ()):
                 ask(name)
-        for name in {"salient": ("below", "whole"), "window": ("first", "phase")}.get(reused, ()):
-            ask(name)
+        for name in {"salient": ("below", "whole"), "drift": ("drift", "within"), "window": ("first", "phase")}.get(reused, ()):
+            if name not in params:
+                ask(name)
         if ask("commit") == "above":
             ask("above")
         return params
@@ -119,13 +122,20 @@ class Space:
         return of, [of(f"keep{part}") if f"keep{part}" in params else DEFAULTS["keep"]
                     for part in range(self.parts)]
 
+    @staticmethod
+    def _cadence(of):
+        """When lists are refreshed."""
+        if of("reuse") == "window":
+            return every(of("phase"))
+        if of("reuse") == "drift":
+            return drift(of("drift"), of("within")).in_block()
+        return {"uniform": lambda: uniform(of("share"), of("count")), "every": lambda: every(of("every")),
+                "block": lambda: first(1).in_block(), "drift": lambda: drift(of("drift"), of("within"))}[of("cadence")]()
+
     def schedule(self, params, name="tuned") -> Schedule:
         """The schedule that parameters make."""
         of, keeps = self._read(params)
-        cadence = {"uniform": lambda: uniform(of("share"), of("count")), "every": lambda: every(of("every")),
-                   "block": lambda: first(1).in_block()}[of("cadence")]()
-        if of("reuse") == "window":
-            cadence = every(of("phase"))
+        cadence = self._cadence(of)
 
         def pairs(keep):
             if keep == "1":
@@ -157,8 +167,9 @@ class Space:
         if of("reuse") == "salient":
             return [reuse("kv", "context(propagating)", "ffn"), recompute(all_positions, on=every(of("whole"))),
                     recompute(salient(response, below=of("below"))), commit(*rule)]
-        if of("reuse") == "block":
-            return [reuse("kv"), recompute(all_positions, on=first(1).in_block()), recompute(block), commit(*rule)]
+        if of("reuse") in ("block", "drift"):
+            whole = first(1).in_block() if of("reuse") == "block" else Space._cadence(of)
+            return [reuse("kv"), recompute(all_positions, on=whole), recompute(block), commit(*rule)]
         if of("reuse") == "window":
             phase, active = every(of("phase")), undecoded(of("first") // 4)
             return [visible((decoded | undecoded(of("first"))).fixed(phase)), reuse("kv"),
@@ -171,12 +182,14 @@ class Space:
         of, keeps = self._read(params)
         words = ["dense"]
         if any(keep != "1" for keep in keeps):
-            when = {"uniform": f"uniform {of('count')} in {of('share')}", "every": f"every {of('every')}",
-                    "block": "each block"}[of("cadence")] if of("reuse") != "window" else "each phase"
+            when = {"window": "each phase", "drift": "as the block's"}.get(of("reuse")) or {
+                "uniform": f"uniform {of('count')} in {of('share')}", "every": f"every {of('every')}", "block": "each block",
+                "drift": f"drift below {of('drift')} within {of('within')}"}[of("cadence")]
             shares = keeps[0] if len(set(keeps)) == 1 else " ".join(keeps)
             words = [f"{of('pattern')} of {of('group')} keep {shares}, {when}"]
             words += [f"{name} {of(name)}" for name in ("window", "sinks") if of(name)]
         words += {"salient": [f"salient below {of('below')}, all every {of('whole')}"], "block": ["block's rows"],
+                  "drift": [f"block's rows, all at drift below {of('drift')} within {of('within')}"],
                   "window": [f"first {of('first')} masked, phases of {of('phase')}"], "none": []}[of("reuse")]
         if of("commit") == "above":
             words.append(f"commit above {of('above')}")

@@ -19,6 +19,7 @@ import heddle
 from common import BIN, LLADA
 from heddle.evaluation import records
 from heddle.tuning import Space, front, tune
+from heddle.tuning.cost import Estimate
 from heddle.tuning.recall import hopeless, recall
 from heddle.tuning.search import Search, parse_floor
 
@@ -76,6 +77,38 @@ class SpaceTest(unittest.TestCase):
         self.assertIn("group = 128", str(space.schedule(params)))
         for wrong in (("nope",), ()):
             self.assertRaises(heddle.HeddleError, Space, 4, 3, wrong)
+
+    def test_lists_and_rows_go_by_one_drift(self):
+        space = Space(4, 1)
+        asked = {"keep0": 3, "cadence": "drift", "reuse": "none", "drift": 2, "within": 0}
+        text = str(space.schedule(asked))
+        self.assertIn("cadence drift(below = 19/20, within = 8)\n", text)
+        self.assertIn("keep 1/5, drift below 19/20 within 8", space.about(asked))
+        # A block's rows by drift: its lists are refreshed with them, and no other cadence is asked for.
+        order = {"keep": 3, "reuse": "drift", "drift": 1, "within": 3}
+        drawn = space.draw(lambda name, options: order.get("keep" if name.startswith("keep") else name, 0)
+                           if name != "reuse" else options.index("drift"))
+        self.assertNotIn("cadence", drawn)
+        self.assertEqual((drawn["drift"], drawn["within"]), (1, 3))
+        text = str(space.schedule(drawn))
+        self.assertEqual(text.count("drift(below = 9/10, within = 64) in block"), 1)
+        for made in (space.schedule(asked), space.schedule(drawn), space.schedule({**drawn, "keep0": 0})):
+            heddle.canonical(made)
+
+    def test_drift_costs_what_its_runs_found(self):
+        estimate = Estimate("cpu", str(LLADA))
+        runs = [(32, {"gen_length": 64, "steps": 64, "block_length": 64}, 2)]
+        made = heddle.schedule("s", heddle.attend(heddle.columns("1/5", on=heddle.drift("9/10", 32))))
+        cost = heddle.explain(made, format="json", prompt=32, length=96, steps=64, block_length=64, model=str(LLADA),
+                              machine="cpu")["cost"]
+        few, most, seconds = cost["work"]["operations"], cost["drift"]["most_operations"], cost["estimate"]["seconds"]
+        self.assertGreater(most, 1.02 * few)
+        found = {"salient_rows": 0, "salient_of": 0, "tokens": 0, "sequence_steps": 0}
+        told = [estimate(made, runs, {**found, "operations": 2 * each}, (str(LLADA), runs)) / seconds
+                for each in (few, (few + most) / 2, most, 2 * most)]
+        share = most / few
+        for one, expected in zip([*told, estimate(made, runs) / seconds], (1, (1 + share) / 2, share, share, share)):
+            self.assertAlmostEqual(one, expected, places=6)
 
     def test_floor(self):
         self.assertEqual(parse_floor("dense-2"), ("dense", 0.02))

@@ -13,8 +13,8 @@ from .report import OVER, below, label, markdown, plot
 from .runner import MOST, evaluate
 from .statistics import summarize
 from .sweep import parse_settings, sweep
-from .tables import TABLES
-from .tasks import GENERATED, GROUPS
+from .tables import OF_LENGTHS, TABLES
+from .tasks import GENERATED, GROUPS, LONG, find
 
 EXAMPLES = """
 examples:
@@ -207,6 +207,10 @@ def _tables(argv):
     # Schedules have parts of it, which are run in turn.
     if not 16 <= args.length[0] <= MOST:
         p.error(f"--length: expected 16 to {MOST} tokens, found {args.length[0]}")
+    short = [task.name for task in find(args.tasks or ["short"]) if not task.long]
+    if args.name in OF_LENGTHS and short:
+        p.error(f"--tasks: table '{args.name}' is of tasks that have a length, and {', '.join(short)} "
+                f"{'have' if len(short) > 1 else 'has'} none; give some of {', '.join(LONG)}, or needles, and --length")
     return _run(args, TABLES[args.name](args.length[0]), {})
 
 

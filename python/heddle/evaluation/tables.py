@@ -139,3 +139,5 @@ TABLES = {"pulsecol": pulsecol, "pulsecol-ablations": pulsecol_ablations, "spars
           "dyllm": dyllm, "dyllm-limit": dyllm_limit, "window": window_diffusion, "composed": composed,
           "parallel": parallel, "cards": cards, "caches": caches, "drift": drift, "answers": answers,
           "lengths": lengths}
+#: Those that say something of tasks that have a length, and of no others.
+OF_LENGTHS = ("lengths",)

@@ -11,28 +11,33 @@
 #include <algorithm>
 #include <numeric>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace heddle::bundle {
 
-/// How many characters must be put in, left out or replaced to make `a` of `b`.
+/// How many characters must be put in, left out, replaced or swapped with the
+/// next one to make `a` of `b`.
 inline size_t editDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1); // [j]: of a's start and b's first j
+  // [j]: of a's start and b's first j; that of one character of a less, of two.
+  std::vector<size_t> row(b.size() + 1), last, older;
   std::iota(row.begin(), row.end(), size_t(0));
   for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
+    older = std::exchange(last, row);
     row[0] = i + 1;
     for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+      row[j + 1] =
+          std::min({last[j] + (a[i] != b[j]), last[j + 1] + 1, row[j] + 1});
+      if (i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j])
+        row[j + 1] = std::min(row[j + 1], older[j - 1] + 1);
     }
   }
   return row.back();
 }
 
 /// Of `words`, a range of strings, the one that `word` was probably meant to
-/// be, or "". What is returned points into `words`.
+/// be, or "": the nearest, of several one with its first letter. What is
+/// returned points into `words`.
 template <typename Words>
 std::string_view nearestOf(std::string_view word, const Words &words) {
   std::string_view nearest;
@@ -41,7 +46,12 @@ std::string_view nearestOf(std::string_view word, const Words &words) {
     const std::string_view candidate = each;
     const size_t distance = editDistance(word, candidate);
     // All of a word that is no longer than the difference would be replaced.
-    if (distance < least && distance < candidate.size()) {
+    if (distance >= candidate.size())
+      continue;
+    const bool begins = word.substr(0, 1) == candidate.substr(0, 1);
+    if (distance < least ||
+        (distance == least && begins &&
+         word.substr(0, 1) != nearest.substr(0, 1) && !nearest.empty())) {
       least = distance;
       nearest = candidate;
     }

@@ -9,6 +9,7 @@
 
 #include "bundle/NearestWord.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "heddle/Dialect/Heddle/IR/Reference.h"
 #include "heddle/Pipelines/Pipelines.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -25,14 +26,8 @@ using namespace mlir::heddle;
 
 namespace {
 
-/// The operation of schedules whose name is most like `word`, or "".
-StringRef nearestOperation(MLIRContext *context, StringRef word) {
-  SmallVector<StringRef> names;
-  for (RegisteredOperationName op : context->getRegisteredOperations())
-    if (isOfSchedules(op))
-      names.push_back(op.stripDialect());
-  return ::heddle::bundle::nearestOf(word, names);
-}
+/// Asking where a word may stand reads the text in front of it many times.
+constexpr size_t mostAsked = size_t(64) << 10;
 
 /// Says what to write to errors of MLIR's own. `found`: the value or word that
 /// one is about, or "".
@@ -64,16 +59,14 @@ void noteNearest(Diagnostic &error, StringRef found) {
     error.attachNote() << "write 'heddle.schedule'";
     return;
   }
-  if (!word.consume_front("custom op '") || !word.contains("' is unknown"))
-    return;
-  word = word.take_until([](char c) { return c == '\''; });
-  word.consume_front("heddle.");
-  StringRef nearest = nearestOperation(error.getLocation()->getContext(), word);
-  if (!nearest.empty())
-    error.attachNote() << "did you mean '" << nearest << "'?";
 }
 
 } // namespace
+
+/// Whether a value's or a word's name may have the character.
+static bool inWord(char c) {
+  return llvm::isAlnum(c) || StringRef("%_$.-").contains(c);
+}
 
 /// The value or word that an operation begins with.
 static StringRef firstWord(StringRef operation) {
@@ -86,6 +79,25 @@ Location mlir::heddle::locationAt(MLIRContext *context, StringRef text,
   StringRef before = text.take_front(offset);
   return FileLineColLoc::get(context, name, before.count('\n') + 1,
                              offset - (before.rfind('\n') + 1) + 1);
+}
+
+std::optional<size_t> mlir::heddle::firstError(MLIRContext *context,
+                                               StringRef text) {
+  std::optional<size_t> first;
+  ScopedDiagnosticHandler handler(context, [&](Diagnostic &error) {
+    if (first || error.getSeverity() != DiagnosticSeverity::Error)
+      return;
+    auto place = dyn_cast<FileLineColLoc>(error.getLocation());
+    size_t offset = 0;
+    for (unsigned line = 1; place && line < place.getLine(); ++line)
+      offset = text.find('\n', offset) + 1;
+    first =
+        offset + (place && place.getColumn() > 0 ? place.getColumn() - 1 : 0);
+  });
+  ParserConfig config(context, /*verifyAfterParse=*/false);
+  if (!parseSourceString<ModuleOp>(text, config) && !first)
+    first = 0;
+  return first;
 }
 
 // After an error the text is parsed once more without the operations that
@@ -117,45 +129,61 @@ StringRef Reading::kept() const {
   return sources->getMemoryBuffer(sources->getMainFileID())->getBuffer();
 }
 
+/// Where in the text an error is, or null.
+FileLineColLoc Reading::placeOf(const Diagnostic &error) const {
+  auto place = dyn_cast<FileLineColLoc>(error.getLocation());
+  const bool inText = error.getSeverity() == DiagnosticSeverity::Error &&
+                      place && place.getLine() > 0 &&
+                      place.getLine() <= lines.size();
+  return inText ? place : FileLineColLoc();
+}
+
+StringRef Reading::restOfLine(FileLineColLoc place) const {
+  StringRef line = lines[place.getLine() - 1];
+  return line.drop_front(std::min<size_t>(place.getColumn() - 1, line.size()));
+}
+
 bool Reading::parse(bool first) {
   sources = std::make_unique<llvm::SourceMgr>();
   sources->AddNewSourceBuffer(
       llvm::MemoryBuffer::getMemBufferCopy(llvm::join(lines, "\n"), name),
       llvm::SMLoc());
   state = AsmParserState();
-  ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
-    if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
-      return success(!first);
-    auto place = dyn_cast<FileLineColLoc>(diagnostic.getLocation());
-    if (!place || place.getLine() == 0 || place.getLine() > lines.size())
-      return success(!first);
+  // Said when all is read: what to write is found by reading.
+  std::vector<Diagnostic> found;
+  auto hear = [&](Diagnostic &diagnostic) {
+    FileLineColLoc place = placeOf(diagnostic);
+    if (!place) {
+      if (first)
+        found.push_back(std::move(diagnostic));
+      return;
+    }
     if (std::optional<Location> end = endOfUnfinished(diagnostic, place)) {
       sayUnfinished(diagnostic, place, *end);
-      return success(); // said there
+      return; // said there
     }
-    StringRef at = lines[place.getLine() - 1].drop_front(std::min<size_t>(
-        place.getColumn() - 1, lines[place.getLine() - 1].size()));
-    auto inWord = [](char c) {
-      return llvm::isAlnum(c) || StringRef("%_$.-").contains(c);
-    };
-    StringRef value = at.take_while(inWord);
     if (!said.insert({place.getLine(), place.getColumn()}).second)
-      return success();
+      return;
     newLines.push_back(place.getLine());
-    if (lost.contains(value))
-      return success(); // it follows from another
-    // What is missing is missed behind the word before.
-    noteNearest(diagnostic, at.ltrim(' ').take_while(inWord));
-    if (diagnostic.str() == "expected operation name in quotes")
-      noteBrace(diagnostic);
-    if (diagnostic.str() == "use of undeclared SSA value name")
-      noteValue(diagnostic, value);
-    return failure(); // the next handler prints it
-  });
-  // Verified apart, for all that is wrong.
-  ParserConfig config(context, /*verifyAfterParse=*/false);
+    // Not what follows from another.
+    if (!lost.contains(restOfLine(place).take_while(inWord)))
+      found.push_back(std::move(diagnostic));
+  };
   result = ModuleOp::create(UnknownLoc::get(context));
-  if (failed(parseAsmSourceFile(*sources, result->getBody(), config, &state))) {
+  bool good;
+  {
+    ScopedDiagnosticHandler handler(context, hear);
+    // Verified apart, for all that is wrong.
+    ParserConfig config(context, /*verifyAfterParse=*/false);
+    good = succeeded(
+        parseAsmSourceFile(*sources, result->getBody(), config, &state));
+  }
+  for (Diagnostic &diagnostic : found) {
+    if (FileLineColLoc place = placeOf(diagnostic))
+      addNotes(diagnostic, place);
+    context->getDiagEngine().emit(std::move(diagnostic));
+  }
+  if (!good) {
     result = nullptr;
     return false;
   }
@@ -238,21 +266,108 @@ void Reading::sayUnfinished(const Diagnostic &error, FileLineColLoc place,
     emitError(end) << text;
 }
 
-/// Says which brace has no other.
-void Reading::noteBrace(Diagnostic &error) const {
+/// Where the braces are that are not closed in the text; `extra`: the first one
+/// that closes nothing.
+static SmallVector<size_t> openBraces(StringRef text,
+                                      std::optional<size_t> *extra = nullptr) {
   SmallVector<size_t> open;
   for (size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '/' && StringRef(text).substr(at).starts_with("//"))
+    if (text[at] == '/' && text.substr(at).starts_with("//"))
       at = std::min(text.find('\n', at), text.size());
     else if (text[at] == '{')
       open.push_back(at);
-    else if (text[at] == '}' && open.empty())
-      return void(error.attachNote(locationAt(context, text, name, at))
-                  << "this '}' closes nothing");
-    else if (text[at] == '}')
+    else if (text[at] == '}' && !open.empty())
       open.pop_back();
+    else if (text[at] == '}' && extra && !*extra)
+      *extra = at;
   }
-  if (!open.empty())
+  return open;
+}
+
+/// Says what to write.
+void Reading::addNotes(Diagnostic &error, FileLineColLoc place) const {
+  // What is missing is missed behind the word before.
+  StringRef rest = restOfLine(place).ltrim(' ');
+  StringRef word = rest.take_while(inWord);
+  const unsigned line = place.getLine() - 1;
+  const bool said = llvm::any_of(error.getNotes(), [](Diagnostic &note) {
+    const std::string text = note.str();
+    return StringRef(text).starts_with("did you mean ") ||
+           StringRef(text).starts_with("write ");
+  });
+  if (!said && text.size() <= mostAsked) {
+    std::string before;
+    for (StringRef above : ArrayRef(lines).take_front(line))
+      before += (above + "\n").str();
+    before += lines[line].drop_back(rest.size());
+    StringRef meant = meantBy(before, word);
+    if (!meant.empty()) {
+      error.attachNote(locationAt(context, text, name, before.size()))
+          << "did you mean '" << meant << "'?";
+      return;
+    }
+  }
+  noteNearest(error, word);
+  if (error.str() == "expected operation name in quotes")
+    noteBrace(error);
+  if (error.str() == "use of undeclared SSA value name")
+    noteValue(error, restOfLine(place).take_while(inWord));
+}
+
+/// Of the words that may stand behind `before` the one that `word` was probably
+/// meant to be, or "": the parser is asked.
+StringRef Reading::meantBy(StringRef before, StringRef word) const {
+  using ::heddle::bundle::nearestOf;
+  auto takes = [&](StringRef text) {
+    std::string all = (before + text).str();
+    std::optional<size_t> error = firstError(context, all + " ?");
+    return error && *error >= all.size();
+  };
+  SmallVector<size_t> open = openBraces(before);
+  if (open.empty()) {
+    static constexpr StringLiteral ofFiles[] = {"heddle.schedule"};
+    StringRef name = nearestOf(word, ofFiles);
+    return name == word ? StringRef() : name;
+  }
+  word.consume_front("heddle.");
+  // One that is spelled right stands at a wrong place.
+  auto isLetter = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  if (word.empty() || llvm::isDigit(word.front()) ||
+      !llvm::all_of(word, isLetter) || llvm::is_contained(allWords(), word))
+    return "";
+  SmallVector<StringRef> words;
+  if (takes("heddle.attend")) { // an op may begin
+    StringRef head = before.take_front(open.back()).rsplit("scores").second;
+    const bool inScores = !head.empty() && !head.contains('{');
+    const bool makesValue = before.rtrim().ends_with("=");
+    for (RegisteredOperationName op : context->getRegisteredOperations())
+      if (inScores ? op.getStringRef() == YieldOp::getOperationName()
+                   : isOfSchedules(op) &&
+                         op.hasTrait<OpTrait::OneResult>() == makesValue)
+        words.push_back(op.stripDialect());
+    // Others of their names would be taken as well.
+    for (StringRef each : allWords())
+      if (!RegisteredOperationName::lookup(("heddle." + each).str(), context))
+        words.push_back(each);
+  } else {
+    llvm::append_range(words, allWords());
+  }
+  while (true) {
+    StringRef nearest = nearestOf(word, words);
+    if (nearest.empty() || takes(nearest))
+      return nearest;
+    words.erase(llvm::find(words, nearest));
+  }
+}
+
+/// Says which brace has no other.
+void Reading::noteBrace(Diagnostic &error) const {
+  std::optional<size_t> extra;
+  SmallVector<size_t> open = openBraces(text, &extra);
+  if (extra)
+    error.attachNote(locationAt(context, text, name, *extra))
+        << "this '}' closes nothing";
+  else if (!open.empty())
     error.attachNote(locationAt(context, text, name, open.front()))
         << "this '{' has no '}'";
 }

@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools/heddle-lsp-server"))
+sys.path.insert(0, str(ROOT / "lib/Dialect/Heddle/IR"))
 
 from reference import described, tables_of  # noqa: E402
 

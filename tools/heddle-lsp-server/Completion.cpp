@@ -7,14 +7,13 @@
 
 #include "Completion.h"
 
-#include "Reference.h"
 #include "bundle/program/Scores.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "heddle/Dialect/Heddle/IR/Reference.h"
 #include "heddle/Pipelines/Compiler.h"
 #include "heddle/Pipelines/Reading.h"
 
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -97,7 +96,7 @@ public:
 
 private:
   void readAbove();
-  std::optional<size_t> firstError(const std::string &body);
+  std::optional<size_t> firstError(StringRef body);
   bool takes(StringRef word);
   bool typeFits(StringRef type);
   void suggestOps();
@@ -166,24 +165,12 @@ void Asking::readAbove() {
 
 /// Where the first error of a schedule of `head` and `body` is, in `body`; none
 /// if there is no error.
-std::optional<size_t> Asking::firstError(const std::string &body) {
-  std::optional<size_t> first;
-  const std::string whole = head + body;
-  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &error) {
-    auto at = llvm::dyn_cast<mlir::FileLineColLoc>(error.getLocation());
-    if (first || error.getSeverity() != mlir::DiagnosticSeverity::Error)
-      return;
-    size_t offset = 0;
-    for (unsigned line = 1; at && line < at.getLine(); ++line)
-      offset = whole.find('\n', offset) + 1;
-    offset += at && at.getColumn() > 0 ? at.getColumn() - 1 : 0;
-    first = offset < head.size() ? 0 : offset - head.size();
-  });
-  mlir::ParserConfig config(&context, /*verifyAfterParse=*/false);
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(whole, config);
-  if (!module && !first)
-    first = 0;
-  return first;
+std::optional<size_t> Asking::firstError(StringRef body) {
+  std::optional<size_t> at =
+      mlir::heddle::firstError(&context, (head + body).str());
+  if (at)
+    *at -= std::min(*at, head.size());
+  return at;
 }
 
 /// Whether the parser goes on behind the word.
@@ -234,28 +221,30 @@ std::string Asking::operation() const {
 
 void Asking::suggestOps() {
   const bool makesValue = text.rtrim(" \t").ends_with("=");
-  for (const OpReference &op : allOps()) {
+  for (const mlir::heddle::OpReference &op : mlir::heddle::allOps()) {
     auto name = mlir::RegisteredOperationName::lookup(
         ("heddle." + op.name).str(), &context);
     if (!name || !mlir::heddle::isOfSchedules(*name) ||
         name->hasTrait<mlir::OpTrait::OneResult>() != makesValue)
       continue;
-    all.push_back(
-        {op.name.str(), Kind::Function, op.summary.str(), describeOp(op.name)});
+    all.push_back({op.name.str(), Kind::Function, op.summary.str(),
+                   mlir::heddle::describeOp(op.name)});
   }
 }
 
 void Asking::suggestWords(bool atOp) {
   const std::string op = operation();
   llvm::StringSet<> seen;
-  for (const FormReference &form : allForms()) {
+  for (const mlir::heddle::FormReference &form : mlir::heddle::allForms()) {
     if (!form.op.empty() && form.op != op)
       continue;
     for (StringRef word : wordsOf(form)) {
       // Where an op may begin, one of that name would be taken as well.
-      if (!seen.insert(word).second || (atOp && findOp(word)) || !takes(word))
+      if (!seen.insert(word).second || (atOp && mlir::heddle::findOp(word)) ||
+          !takes(word))
         continue;
-      all.push_back({word.str(), Kind::Keyword, "", describeWord(op, word)});
+      all.push_back({word.str(), Kind::Keyword, "",
+                     mlir::heddle::describeWord(op, word)});
     }
   }
   for (const std::string &parameter : parameters)
@@ -303,8 +292,9 @@ std::vector<Suggestion> heddle::editor::suggestAt(mlir::MLIRContext &context,
     StringRef line = text.drop_front(place.line);
     if (!line.trim().empty())
       return {};
-    return {{"heddle.schedule", Kind::Module, findOp("schedule")->summary.str(),
-             describeOp("schedule")}};
+    return {{"heddle.schedule", Kind::Module,
+             mlir::heddle::findOp("schedule")->summary.str(),
+             mlir::heddle::describeOp("schedule")}};
   }
   case Region::Schedule:
     return Asking(context, text, place).ask();
@@ -318,8 +308,10 @@ std::vector<Suggestion> heddle::editor::suggestAt(mlir::MLIRContext &context,
                      Kind::Function, "", ""});
     }
     all.push_back({"yield", Kind::Function,
-                   findOp("yield") ? findOp("yield")->summary.str() : "",
-                   describeOp("yield")});
+                   mlir::heddle::findOp("yield")
+                       ? mlir::heddle::findOp("yield")->summary.str()
+                       : "",
+                   mlir::heddle::describeOp("yield")});
     return all;
   }
   }

@@ -8,8 +8,8 @@
 #include "Document.h"
 
 #include "Completion.h"
-#include "Reference.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "heddle/Dialect/Heddle/IR/Reference.h"
 #include "heddle/Pipelines/Compiler.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -92,7 +92,7 @@ void Document::addFinding(mlir::Diagnostic &diagnostic) {
   finding.diagnostic.message = diagnostic.str();
   if (std::string text = replacementFor(token, finding.diagnostic.message);
       !text.empty())
-    finding.replacements.push_back(text);
+    finding.replacements.push_back({finding.begin, finding.end, text});
   std::vector<lsp::DiagnosticRelatedInformation> notes;
   for (mlir::Diagnostic &note : diagnostic.getNotes()) {
     const std::string text = note.str();
@@ -103,8 +103,12 @@ void Document::addFinding(mlir::Diagnostic &diagnostic) {
         lsp::Location(uri, source.rangeOf(at, source.endOfWord(at))), text);
     static const llvm::Regex meant("^(did you mean|write) '?([^'?]+)'?\\??$");
     SmallVector<StringRef, 3> parts;
-    if (at == finding.begin && meant.match(text, &parts))
-      finding.replacements.push_back(parts[2].str());
+    // MLIR says behind a word what it misses before the next one.
+    if (at >= finding.begin &&
+        source.text().slice(finding.begin, at).trim(' ').empty() &&
+        meant.match(text, &parts))
+      finding.replacements.push_back(
+          {at, source.endOfWord(at), parts[2].str()});
   }
   if (!notes.empty())
     finding.diagnostic.relatedInformation = std::move(notes);
@@ -125,14 +129,14 @@ std::vector<lsp::CodeAction> Document::actions(lsp::Range range) const {
   for (const Finding &finding : findings) {
     if (finding.end < begin || finding.begin > end)
       continue;
-    for (const std::string &text : finding.replacements) {
+    for (const auto &[from, to, text] : finding.replacements) {
       lsp::CodeAction action;
       action.title = "Write '" + text + "'";
       action.kind = lsp::CodeAction::kQuickFix.str();
       action.diagnostics = {finding.diagnostic};
       action.isPreferred = finding.replacements.size() == 1;
       action.edit.emplace().changes[uri.uri().str()] = {
-          {source.rangeOf(finding.begin, finding.end), text}};
+          {source.rangeOf(from, to), text}};
       actions.push_back(std::move(action));
     }
   }
@@ -245,7 +249,7 @@ std::string Document::operationAt(size_t offset) const {
   line.consume_front("heddle.");
   StringRef word =
       line.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
-  if (findOp(word))
+  if (mlir::heddle::findOp(word))
     return ("heddle." + word).str();
   return innermost ? "heddle.schedule" : "";
 }
@@ -259,7 +263,7 @@ std::optional<lsp::Hover> Document::hover(lsp::Position position) const {
   std::string &text = hover.contents.value;
   if (std::optional<Name> name = nameAt(offset); name && name->op) {
     if (!token.starts_with("%"))
-      text = describeOp(token.substr(token.rfind('.') + 1));
+      text = mlir::heddle::describeOp(token.substr(token.rfind('.') + 1));
     else if (name->op->getNumResults() > 0) {
       // The line that makes it says most.
       StringRef line =
@@ -281,9 +285,10 @@ std::optional<lsp::Hover> Document::hover(lsp::Position position) const {
       StringRef before = source.text().take_front(begin).rtrim(" \t");
       const bool first =
           before.empty() || StringRef("\n={}").contains(before.back());
-      text = plain == name && (first || describeWord(name, token).empty())
-                 ? describeOp(name)
-                 : describeWord(name, token);
+      text = plain == name &&
+                     (first || mlir::heddle::describeWord(name, token).empty())
+                 ? mlir::heddle::describeOp(name)
+                 : mlir::heddle::describeWord(name, token);
     }
   }
   if (text.empty())

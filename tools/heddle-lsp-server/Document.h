@@ -22,8 +22,12 @@ namespace heddle::editor {
 /// An error or a warning, and what to write in place of what it is about.
 struct Finding {
   llvm::lsp::Diagnostic diagnostic;
-  size_t begin, end; ///< of what is replaced
-  std::vector<std::string> replacements;
+  size_t begin, end; ///< of the word
+  struct Replacement {
+    size_t begin, end;
+    std::string text;
+  };
+  std::vector<Replacement> replacements;
 };
 
 /// A file that is open in the editor, as it was when it last changed.

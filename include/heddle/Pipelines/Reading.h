@@ -31,6 +31,10 @@ namespace mlir::heddle {
 Location locationAt(MLIRContext *context, StringRef text, StringRef name,
                     size_t offset);
 
+/// Where the first error is that the parser finds in the text; none if it reads
+/// all. Nothing is said of it.
+std::optional<size_t> firstError(MLIRContext *context, StringRef text);
+
 /// A text as far as it can be read. Each mistake is an error of the context's
 /// diagnostics, at its place, with what to write; what follows from another
 /// mistake is not said. The text must be nested no deeper than nestingProblem()
@@ -60,6 +64,10 @@ private:
                                           FileLineColLoc place) const;
   void sayUnfinished(const Diagnostic &error, FileLineColLoc place,
                      Location end) const;
+  FileLineColLoc placeOf(const Diagnostic &error) const;
+  StringRef restOfLine(FileLineColLoc place) const;
+  void addNotes(Diagnostic &error, FileLineColLoc place) const;
+  StringRef meantBy(StringRef before, StringRef word) const;
   void noteBrace(Diagnostic &error) const;
   void noteValue(Diagnostic &error, StringRef value) const;
   bool beginsOperation(StringRef line) const;

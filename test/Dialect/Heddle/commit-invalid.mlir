@@ -66,7 +66,7 @@ heddle.schedule @M2 {
 // -----
 
 heddle.schedule @M2 {
-  // expected-error@+1 {{the ratio of above must be more than 0 and at most 1, found 9; write 9 percent}}
+  // expected-error@+1 {{the ratio of above must be more than 0 and at most 1, found 9}}
   commit above(9)
   attend dense
 }
@@ -98,7 +98,7 @@ heddle.schedule @M2 {
 // -----
 
 heddle.schedule @M8 {
-  // expected-error@+1 {{below must be more than 0 and at most 1, found 9; write 9 percent}}
+  // expected-error@+1 {{below must be more than 0 and at most 1, found 9}}
   commit above(0.6) revoke(below = 9)
   attend dense
 }

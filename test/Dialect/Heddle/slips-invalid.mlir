@@ -173,8 +173,25 @@ heddle.schedule @slip {
 // -----
 
 heddle.schedule @slip {
-  // expected-error@+1 {{the ratio of above must be more than 0 and at most 1, found 90; write 90 percent}}
+  // expected-error@+1 {{the ratio of above must be more than 0 and at most 1, found 90}}
   commit above(90)
+  attend dense
+}
+
+// -----
+
+// What is no share is not said to be percent.
+heddle.schedule @slip {
+  // expected-error-re@+1 {{the below of drift must be more than 0 and at most 1, found 2{{$}}}}
+  %c = cadence drift(below = 2, within = 4)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @slip {
+  // expected-error@+1 {{the window of uniform must be more than 0 and at most 1, found 30; write 30 percent}}
+  %c = cadence uniform(window = 30, count = 4)
   attend dense
 }
 

@@ -8,6 +8,7 @@
 #include "Forms.h"
 #include "Parameters.h"
 #include "bundle/format/ManifestFields.h"
+#include "heddle/Dialect/Heddle/IR/Reference.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -141,7 +142,7 @@ static ParseResult parseRatioOrInteger(AsmParser &parser, NumberPlace &place,
                                        StringRef what, RatioAttr &ratio,
                                        int64_t most,
                                        std::optional<int64_t> *bare,
-                                       bool orNone = false) {
+                                       bool orNone = false, bool share = true) {
   if (place.checkPercent())
     return failure();
   Attribute named;
@@ -157,9 +158,9 @@ static ParseResult parseRatioOrInteger(AsmParser &parser, NumberPlace &place,
   int64_t num = 0, den = 1;
   bool whole = false;
   OptionalParseResult integer;
-  if (auto share = dyn_cast_or_null<RatioAttr>(named)) {
-    num = share.getNum();
-    den = share.getDen();
+  if (auto parameter = dyn_cast_or_null<RatioAttr>(named)) {
+    num = parameter.getNum();
+    den = parameter.getDen();
   } else if (named) {
     num = cast<IntegerAttr>(named).getInt();
     whole = true;
@@ -196,10 +197,13 @@ static ParseResult parseRatioOrInteger(AsmParser &parser, NumberPlace &place,
   if ((num < 0 || (num == 0 && !orNone)) && den != 0)
     return place.error() << what << " must be " << rangeOf(most, orNone)
                          << ", found " << num << '/' << den;
-  if (whole && !percent && most == 1 && num > 1 && num <= 100 && den == 1)
-    return place.error() << what << " must be " << rangeOf(most, orNone)
-                         << ", found " << num << "; write " << num
-                         << " percent";
+  if (whole && !percent && most == 1 && num > 1 && den == 1) {
+    InFlightDiagnostic error = place.error();
+    error << what << " must be " << rangeOf(most, orNone) << ", found " << num;
+    if (share && num <= 100)
+      error << "; write " << num << " percent";
+    return error;
+  }
   auto error = [&] { return place.error(); };
   ratio = RatioAttr::getChecked(error, parser.getContext(), num, den);
   return success(ratio &&
@@ -225,9 +229,10 @@ ParseResult mlir::heddle::parseNumber(AsmParser &parser, Attribute &value) {
 
 ParseResult mlir::heddle::parseRatio(AsmParser &parser, StringRef what,
                                      RatioAttr &ratio, int64_t most,
-                                     bool orNone) {
+                                     bool orNone, bool share) {
   NumberPlace place(parser);
-  return parseRatioOrInteger(parser, place, what, ratio, most, nullptr, orNone);
+  return parseRatioOrInteger(parser, place, what, ratio, most, nullptr, orNone,
+                             share);
 }
 
 void mlir::heddle::printRatio(AsmPrinter &printer, RatioAttr ratio) {
@@ -610,18 +615,6 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
                  succeeded(parser.parseOptionalKeyword("always"))))
     return parser.emitError(loc,
                             "names a set of positions, which only columns can");
-  // The word that follows, in the same line.
-  const char *next = loc.getPointer(), *end = next;
-  while (llvm::isAlnum(*end) || *end == '_')
-    ++end;
-  const StringRef word(next, static_cast<size_t>(end - next));
-  if (!word.empty() && llvm::isAlpha(*next) && !beginsLine(next) &&
-      word != "of" && word != "always" && word != "on") {
-    const StringRef ofBlocks[] = {"isolating", "scaled_by", "on"};
-    const StringRef ofColumns[] = {"scaled_by", "pooled", "of", "always", "on"};
-    return unknownWord(parser, loc, "clause here", word,
-                       blocks ? ArrayRef(ofBlocks) : ArrayRef(ofColumns));
-  }
   rule = SelectionRuleAttr::get(parser.getContext(), std::move(value));
   return success();
 }
@@ -649,16 +642,22 @@ void mlir::heddle::printSelected(AsmPrinter &printer, SelectionRuleAttr rule) {
     printer << " pooled(" << value.pooled << ')';
 }
 
+/// The word at the place, or "".
+static StringRef wordAt(SMLoc loc) {
+  // No StringRef of all that follows: measuring it would read the whole text.
+  const char *begin = loc.getPointer(), *end = begin;
+  while (llvm::isAlnum(*end) || *end == '_')
+    ++end;
+  const bool word = llvm::isAlpha(*begin) && *end != '.' && *end != '$';
+  return word ? StringRef(begin, static_cast<size_t>(end - begin)) : "";
+}
+
 ParseResult mlir::heddle::parseNoAttributes(OpAsmParser &parser,
                                             NamedAttrList &) {
   SMLoc loc = parser.getCurrentLocation();
-  // No StringRef of all that follows: measuring it would read the whole text.
   if (const char *name = parser.getNameLoc().getPointer();
       ParameterScope::isOpen() && std::strncmp(name, "heddle.", 7) == 0) {
-    const char *end = name += 7;
-    while (llvm::isAlnum(*end) || *end == '_')
-      ++end;
-    StringRef word(name, static_cast<size_t>(end - name));
+    StringRef word = wordAt(SMLoc::getFromPointer(name + 7));
     return wasWritten(parser, parser.getNameLoc(), "heddle." + word, word,
                       word);
   }
@@ -666,14 +665,13 @@ ParseResult mlir::heddle::parseNoAttributes(OpAsmParser &parser,
     return parser.emitError(loc, "has no attributes in braces; "
                                  "write what it needs in its own words, such "
                                  "as window(64)");
-  // MLIR would take what follows for another op, and say that there is none.
-  static constexpr StringRef clauses[] = {
-      "after",  "alone",  "always",      "and",       "at_once", "by",
-      "eos",    "from",   "in",          "isolating", "of",      "on",
-      "or",     "passes", "per_kv_head", "per_layer", "pooled",  "scaled_by",
-      "scores", "stop",   "then",        "unseen",    "until",   "within"};
-  StringRef word;
-  if (succeeded(parser.parseOptionalKeyword(&word, clauses)))
+  // MLIR would take a word that follows for another op, and say that there is
+  // none.
+  const StringRef word = wordAt(loc);
+  auto op = RegisteredOperationName::lookup(("heddle." + word).str(),
+                                            parser.getContext());
+  if (!word.empty() && word != "loc" && !(op && isOfSchedules(*op)) &&
+      (!beginsLine(loc.getPointer()) || llvm::is_contained(allWords(), word)))
     return parser.emitError(loc) << "takes no '" << word
                                  << "' here: clauses have one order, and not "
                                     "every op has each";

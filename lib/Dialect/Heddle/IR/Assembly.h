@@ -99,9 +99,11 @@ inline void printNoAttributes(OpAsmPrinter &, Operation *, DictionaryAttr) {}
 ParseResult parseNumber(AsmParser &parser, Attribute &value);
 
 /// `1/5`, `0.2`, `20 percent`, or a parameter's name. `what` names the ratio in
-/// messages: "keep".
+/// messages: "keep". Of a share, 20 is said to be 20 percent; not of a bound
+/// that cosines or probabilities are compared with.
 ParseResult parseRatio(AsmParser &parser, StringRef what, RatioAttr &ratio,
-                       int64_t most = 1, bool orNone = false);
+                       int64_t most = 1, bool orNone = false,
+                       bool share = true);
 void printRatio(AsmPrinter &printer, RatioAttr ratio);
 
 /// An integer, of which the op's verifier says what it may be.

@@ -152,9 +152,12 @@ private:
   }
   ParseResult read(const std::string &argument, ::heddle::bundle::Ratio &value,
                    ::heddle::bundle::detail::UpTo rule, bool named) {
+    // Those of a window are; not the bounds of `below` and `above`.
+    const bool share = named && !StringRef(argument).starts_with("the below ");
     RatioAttr ratio;
     if (named || rule.most > 1 || other.empty()
-            ? parseRatio(parser, argument, ratio, rule.most)
+            ? parseRatio(parser, argument, ratio, rule.most, /*orNone=*/false,
+                         share)
             : parsePlace(parser, owner, other, ratio))
       return failure();
     value = ratio.getValue();

@@ -170,7 +170,8 @@ ParseResult mlir::heddle::parseRecomputed(OpAsmParser &parser,
   SmallVector<NamedArgument, 3> wanted = {
       {share ? "keep" : "below", [&] {
          return parseRatio(parser, share ? "keep" : "below", ratio,
-                           share ? 1 : bundle::maxBelow, /*orNone=*/share);
+                           share ? 1 : bundle::maxBelow, /*orNone=*/share,
+                           share);
        }}};
   if (share) {
     wanted.push_back(
@@ -302,8 +303,11 @@ mlir::heddle::parseCommitRule(AsmParser &parser, CommitRuleAttr &rule,
   while (true) {
     if (!value.revokes() && succeeded(parser.parseOptionalKeyword("revoke"))) {
       RatioAttr bound;
-      NamedArgument below = {
-          "below", [&] { return parseRatio(parser, "below", bound); }};
+      NamedArgument below = {"below", [&] {
+                               return parseRatio(parser, "below", bound, 1,
+                                                 /*orNone=*/false,
+                                                 /*share=*/false);
+                             }};
       if (parseArguments(parser, "revoke", nullptr, below))
         return failure();
       value.revokeBelow = bound.getValue();

@@ -272,7 +272,12 @@ def test_actions(server):
           "Write 'every'")
     check(schedule("%near = window(4)\n  attend pairs(%neer)"), "Write '%near'")
     check(schedule("%tenth = sinks(10%)\n  attend pairs(%tenth)"), "Write '10 percent'")
-    check(schedule("commit above(90)\n  attend dense"), "Write '90 percent'")
+    check(schedule("%c = cadence uniform(window = 30, count = 2)\n  recompute all on %c\n  recompute all\n"
+                   "  attend dense"), "Write '30 percent'")
+    # A clause, not an op that is as near.
+    check(schedule("%c = cadence first(1)\n  %b = positions block\n  reuse kv\n  recompute all on %c\n  recompute %b alon\n"
+                   "  attend dense"), "Write 'alone'")
+    check(schedule("attend dense in layers(0 o 3)\n  attend dense"), "Write 'to'")
     check(schedule("%w = window(4)\n  attend %w"), "Write 'pairs(%w)'")
     check("schedule @s { attend dense }", "Write 'heddle.schedule'")
     # Spellings of before.

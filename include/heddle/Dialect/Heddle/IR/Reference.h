@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEDDLE_TOOLS_HEDDLE_LSP_SERVER_REFERENCE_H
-#define HEDDLE_TOOLS_HEDDLE_LSP_SERVER_REFERENCE_H
+#ifndef HEDDLE_DIALECT_HEDDLE_IR_REFERENCE_H
+#define HEDDLE_DIALECT_HEDDLE_IR_REFERENCE_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace heddle::editor {
+namespace mlir::heddle {
 
 /// An op of the dialect, without its prefix.
 struct OpReference {
@@ -37,6 +37,9 @@ const OpReference *findOp(llvm::StringRef name);
 /// values and numbers.
 std::vector<llvm::StringRef> wordsOf(const FormReference &form);
 
+/// The words of all forms, each once.
+llvm::ArrayRef<llvm::StringRef> allWords();
+
 /// The forms of an op, or of attributes, that have the word; those that begin
 /// with it if there are any.
 std::vector<const FormReference *> formsOf(llvm::StringRef op,
@@ -48,6 +51,6 @@ std::string describeOp(llvm::StringRef name);
 /// The word's in the op, in Markdown; "" if no form has it.
 std::string describeWord(llvm::StringRef op, llvm::StringRef word);
 
-} // namespace heddle::editor
+} // namespace mlir::heddle
 
-#endif // HEDDLE_TOOLS_HEDDLE_LSP_SERVER_REFERENCE_H
+#endif // HEDDLE_DIALECT_HEDDLE_IR_REFERENCE_H

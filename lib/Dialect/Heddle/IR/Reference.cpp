@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Reference.h"
+#include "heddle/Dialect/Heddle/IR/Reference.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
-using namespace heddle::editor;
+using namespace mlir::heddle;
 using llvm::StringRef;
 
 static constexpr OpReference ops[] = {
@@ -29,15 +30,15 @@ static constexpr FormReference forms[] = {
 #undef HEDDLE_FORM
 };
 
-llvm::ArrayRef<OpReference> heddle::editor::allOps() { return ops; }
-llvm::ArrayRef<FormReference> heddle::editor::allForms() { return forms; }
+llvm::ArrayRef<OpReference> mlir::heddle::allOps() { return ops; }
+llvm::ArrayRef<FormReference> mlir::heddle::allForms() { return forms; }
 
-const OpReference *heddle::editor::findOp(StringRef name) {
+const OpReference *mlir::heddle::findOp(StringRef name) {
   auto *found = llvm::find_if(ops, [&](auto &op) { return op.name == name; });
   return found == std::end(ops) ? nullptr : found;
 }
 
-std::vector<StringRef> heddle::editor::wordsOf(const FormReference &form) {
+std::vector<StringRef> mlir::heddle::wordsOf(const FormReference &form) {
   std::vector<StringRef> words;
   StringRef rest = form.form;
   while (!rest.empty()) {
@@ -53,8 +54,18 @@ std::vector<StringRef> heddle::editor::wordsOf(const FormReference &form) {
   return words;
 }
 
-std::vector<const FormReference *> heddle::editor::formsOf(StringRef op,
-                                                           StringRef word) {
+llvm::ArrayRef<StringRef> mlir::heddle::allWords() {
+  static const auto words = [] {
+    llvm::SetVector<StringRef> found;
+    for (const FormReference &form : forms)
+      found.insert_range(wordsOf(form));
+    return found;
+  }();
+  return words.getArrayRef();
+}
+
+std::vector<const FormReference *> mlir::heddle::formsOf(StringRef op,
+                                                         StringRef word) {
   std::vector<const FormReference *> first, others;
   for (const FormReference &form : forms) {
     if (!form.op.empty() && form.op != op)
@@ -68,7 +79,7 @@ std::vector<const FormReference *> heddle::editor::formsOf(StringRef op,
   return first.empty() ? others : first;
 }
 
-std::string heddle::editor::describeOp(StringRef name) {
+std::string mlir::heddle::describeOp(StringRef name) {
   const OpReference *op = findOp(name);
   if (!op)
     return "";
@@ -76,7 +87,7 @@ std::string heddle::editor::describeOp(StringRef name) {
       .str();
 }
 
-std::string heddle::editor::describeWord(StringRef op, StringRef word) {
+std::string mlir::heddle::describeWord(StringRef op, StringRef word) {
   std::string text;
   for (const FormReference *form : formsOf(op, word))
     text += ("- `" + form->form + "`: " + form->meaning + "\n").str();

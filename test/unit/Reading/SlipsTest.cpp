@@ -1,0 +1,175 @@
+//===- SlipsTest.cpp - What is suggested in place of a slip ---------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every word of every example, in each of its places, with a letter left out or
+// two swapped: the error stands at the word and suggests what was written.
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/NearestWord.h"
+#include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "heddle/Dialect/Heddle/IR/Reference.h"
+#include "heddle/Pipelines/Reading.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+using namespace mlir;
+using namespace mlir::heddle;
+namespace bundle = ::heddle::bundle;
+
+namespace {
+
+/// A word, where it stands in a text, and what tells its place from others.
+struct Word {
+  size_t at;
+  std::string text, place;
+};
+
+bool inWord(char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; }
+
+/// The words of a schedule that are the language's: no values, symbols,
+/// parameters, numbers, comments, or what other dialects have in scores.
+std::vector<Word> wordsIn(StringRef text) {
+  std::vector<Word> words;
+  std::string op, before; // the line's first word, and what stands before
+  int depth = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text.substr(at).starts_with("//"))
+      at = std::min(text.find('\n', at), text.size() - 1);
+    const char c = text[at];
+    if (c == '\n')
+      op.clear();
+    depth += (c == '{') - (c == '}');
+    if (!inWord(c)) {
+      if (!llvm::isSpace(c))
+        before = c;
+      continue;
+    }
+    const std::string word = text.substr(at).take_while(inWord).str();
+    const bool number = llvm::isDigit(word.front());
+    const bool name = StringRef("%@").contains(before) && !before.empty();
+    if (op.empty() && !name)
+      op = word;
+    if (!name && !number &&
+        (depth == 0   ? word == "heddle.schedule"
+         : depth == 1 ? true
+                      : word == "yield"))
+      words.push_back({at, word, op + " " + before + " " + word});
+    before = name ? "value" : number ? "number" : word;
+    at += word.size() - 1;
+  }
+  return words;
+}
+
+/// The word with a letter left out, or with two swapped.
+std::set<std::string> slipsOf(const std::string &word) {
+  std::set<std::string> slips;
+  for (size_t i = 0; i < word.size(); ++i) {
+    std::string slip = word;
+    slips.insert(slip.erase(i, 1));
+    slip = word;
+    if (i + 1 < word.size())
+      std::swap(slip[i], slip[i + 1]);
+    slips.insert(slip);
+  }
+  slips.erase(word);
+  slips.erase("");
+  return slips;
+}
+
+struct Found {
+  std::string error;             ///< "" if there is none
+  std::string note;              ///< what is meant
+  unsigned line = 0, column = 0; ///< of the note
+};
+
+/// The first error of a text.
+Found read(MLIRContext &context, const std::string &text) {
+  Found found;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (!found.error.empty() ||
+        diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      return;
+    found.error = diagnostic.str();
+    for (Diagnostic &note : diagnostic.getNotes())
+      if (auto place = dyn_cast<FileLineColLoc>(note.getLocation());
+          place && StringRef(note.str()).starts_with("did you mean")) {
+        found.note = note.str();
+        found.line = place.getLine();
+        found.column = place.getColumn();
+      }
+  });
+  Reading reading(llvm::MemoryBufferRef(text, "slip"), &context);
+  EXPECT_EQ(reading.isGood(), found.error.empty()) << text;
+  return found;
+}
+
+bool isOfLanguage(MLIRContext &context, StringRef word) {
+  return llvm::is_contained(allWords(), word) ||
+         RegisteredOperationName::lookup(("heddle." + word).str(), &context);
+}
+
+TEST(Slips, SuggestWhatWasWritten) {
+  DialectRegistry registry;
+  registry.insert<HeddleDialect, arith::ArithDialect, math::MathDialect>();
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  std::set<std::string> seen;
+  int64_t count = 0, others = 0;
+  std::vector<std::filesystem::path> paths;
+  for (const auto &entry : std::filesystem::directory_iterator(HEDDLE_EXAMPLES))
+    if (entry.path().extension() == ".mlir")
+      paths.push_back(entry.path());
+  llvm::sort(paths);
+  ASSERT_GT(paths.size(), 40u);
+  for (const std::filesystem::path &path : paths) {
+    auto file = llvm::MemoryBuffer::getFile(path.string());
+    ASSERT_TRUE(bool(file));
+    const std::string text = (*file)->getBuffer().str();
+    ASSERT_EQ(read(context, text).error, "") << path;
+    for (const Word &word : wordsIn(text)) {
+      if (!seen.insert(word.place).second)
+        continue;
+      for (const std::string &slip : slipsOf(word.text)) {
+        if (isOfLanguage(context, slip))
+          continue;
+        std::string slipped = text;
+        slipped.replace(word.at, word.text.size(), slip);
+        const Found found = read(context, slipped);
+        const StringRef before = StringRef(text).take_front(word.at);
+        const std::string where = path.filename().string() + ": '" + slip +
+                                  "' for '" + word.text + "' (" + word.place +
+                                  "): " + found.error + " / " + found.note;
+        ++count;
+        EXPECT_NE(found.note, "") << where;
+        EXPECT_EQ(found.line, before.count('\n') + 1) << where;
+        EXPECT_EQ(found.column, before.size() - before.rfind('\n')) << where;
+        // Or another that is as near.
+        StringRef meant =
+            StringRef(found.note).split('\'').second.rsplit('\'').first;
+        const size_t distance = bundle::editDistance(slip, meant);
+        EXPECT_LE(distance, bundle::editDistance(slip, word.text)) << where;
+        others += meant != word.text;
+      }
+    }
+  }
+  EXPECT_GT(count, 1000);
+  EXPECT_LT(others, count / 100);
+}
+
+} // namespace

@@ -24,7 +24,7 @@ from numbers import Integral
 from typing import Optional
 
 from .compiler import Bundle, compile, dtype_name
-from .errors import HeddleError
+from .errors import HeddleError, check_unicode
 from .schedule import Pairs, Schedule, Source, _count, _kind, _outside, attend, dense, every
 from .scores import trace
 
@@ -485,11 +485,15 @@ def plan(pairs: Pairs = dense, *, scores=None, prompt: Optional[int] = None) -> 
     scores or bundle, ValueError for a prompt that is no number of positions and for a selection
     with on=."""
     key = id(pairs), id(scores), prompt
-    found = _recent.get(key)
+    try:
+        found = _recent.get(key)
+    except TypeError:  # a prompt that is no number, as is said below
+        found = None
     if found is None:
         if len(_recent) >= 256:
             _recent.clear()
-        found = _recent[key] = _make_plan(pairs, scores, prompt or 0), pairs, scores
+        made = _make_plan(pairs, scores, prompt)  # first: it says what is no prompt
+        found = _recent[key] = made, pairs, scores
     return found[0]
 
 
@@ -505,6 +509,7 @@ _plan_key._dynamo_marked_constant = True
 
 
 def _make_plan(pairs, scores, prompt):
+    prompt = 0 if prompt is None else prompt
     if isinstance(prompt, bool) or not isinstance(prompt, Integral) or not 0 <= prompt < 2**31:
         raise ValueError(f"prompt: {prompt!r} is no number of positions")
     prompt = int(prompt)  # NumPy's too
@@ -524,6 +529,7 @@ def _make_plan(pairs, scores, prompt):
         selects, name = bool(pairs._unrefreshed()), "attention"
         at_once = {"refresh": every(1), "at_once": True} if selects else {}
         source = attend(pairs, scores=scores, **at_once)
+        check_unicode(str(source))
         digest = hashlib.sha256(str(source).encode())
     key = f"{name}-{digest.hexdigest()[:16]}-{prompt}"
     return _again(source, prompt, selects, key)

@@ -9,14 +9,13 @@ from .errors import HeddleError, ScheduleError, check_unicode
 from .schedule import (_OPERATORS, Cadence, Pairs, Schedule, Source, _PairSet, _PositionSet, _Selection,
                        _SimplePairs, _Statement, number_text)
 
-_VALUES = {"cadence", "select", "dense", "union", "positions", "intersect",
-           "except", "fix", "neighbors", "nearest", "last", "confident", "hull", "leading", "predicting"}
+#: All other operations make values.
 _STATEMENTS = {"attend", "visible", "recompute", "reuse", "commit"}
 #: What a line begins with that goes on with the operation before it.
-_CLAUSE = re.compile(r"[,)%({=\d]|(by|on|in|of|or|then|with|among|always|at_once|alone|unseen|scores|within|passes|pooled|"
-                     r"stop|revoke|verify|isolating|scaled_by|until|layers|pairs)\b")
+_CLAUSE = re.compile(r"[,)%({=\d]|(by|on|in|of|or|then|with|among|always|at_once|alone|unseen|scores|within|revoke|edit|passes|pooled|"
+                     r"stop|verify|isolating|scaled_by|until|layers|pairs)\b")
 _OPERAND = re.compile(r"%([A-Za-z0-9_$.-]+)")
-_HEAD = re.compile(r"heddle\.schedule\s+@([A-Za-z_][\w.$]*)\s*(?:\(([^()]*)\)\s*)?\{")
+_HEAD = re.compile(r"heddle\.schedule\s+@([A-Za-z_][\w.$]*)\s*(?:\(([^()]*)\)\s*)?\{", re.ASCII)
 
 
 def declared(head: str) -> dict:
@@ -76,7 +75,7 @@ class _Reader:
             text, block, eos = re.fullmatch(r"(.+?)( in block)?( or after eos)?", words).groups()
             return Cadence(text, bool(block), bool(eos), name)
         if op == "select":
-            parts = re.fullmatch(r"(\w+\(.*?\)) by mean_probability(.*?) on (%\S+)( in layers *\(.*\))?",
+            parts = re.fullmatch(r"(\w+\(.*?\)) by mean_probability(.*?) on (%[A-Za-z0-9_$.-]+)( in layers *\(.*\))?",
                                  words)
             if not parts:
                 self.fail("expected 'columns(...)' or 'blocks(...)', 'by mean_probability' and "
@@ -86,7 +85,7 @@ class _Reader:
         operator = {word: operator for operator, word in _OPERATORS.items()}.get(op, "")
         if operator and found and isinstance(found[0], Pairs):
             return _PairSet(operator, found, name)
-        if op == "dense" or op not in _VALUES:
+        if op == "dense" or re.fullmatch(r"\([^()%]*\)", words):  # by arithmetic: window(64)
             return _SimplePairs(f"{op}{words}", name)
         if operator:
             form = "{}"
@@ -154,9 +153,7 @@ class _Reader:
             else:
                 line = self.with_numbers(line)
                 found = re.fullmatch(r"(?:%(\S+) *= *)?(?:heddle\.)?(\w+) *(.*)", line, re.DOTALL)
-                # Sets of pairs by arithmetic are a word and numbers: window(64).
-                if not found or found[2] not in (_VALUES if found[1] else _STATEMENTS) and \
-                        not (found[1] and re.fullmatch(r"\([^()%]*\)", found[3])):
+                if not found or bool(found[1]) == (found[2] in _STATEMENTS):
                     self.fail(f"no operation of a schedule, one a line: '{line}'")
                 if found[1]:
                     self.values[found[1]] = self.value(found[1], found[2], found[3])
@@ -186,6 +183,8 @@ def parse(text: str, name: str = None) -> Schedule:
     no text."""
     if not isinstance(text, str):
         raise TypeError(f"text: expected MLIR text, found {text!r}")
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name: expected a schedule's name, found {name!r}")
     check_unicode(text)
     reader = _Reader(text)
     try:

@@ -51,7 +51,7 @@ def _count(value, what):
 
 
 def _one_of(value, what, words):
-    if value not in words:
+    if value is not None and not isinstance(value, str) or value not in words:
         raise ValueError(f"{what}: {value!r} is none of {', '.join(map(str, words))}")
     return value
 
@@ -397,7 +397,7 @@ def columns(keep: Union[int, Ratio], group: Union[int, str] = 32, *, on: Optiona
         if positions is not None:
             details += f" {word} {{}}"
             sets += (_kind(positions, Positions, word, "a set of positions"),)
-    return _selection("columns", keep, "group", group if group == "all" else _count(group, "group"),
+    return _selection("columns", keep, "group", "all" if isinstance(group, str) and group == "all" else _count(group, "group"),
                       words, details, on, layers, "cols", sets)
 
 
@@ -542,13 +542,17 @@ def committed(*, last: Optional[int] = None, since: Optional[Cadence] = None) ->
                       _kind(since, Cadence, "since", "a cadence"))
 
 
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.$]*")
+
+
 class Schedule:
     """Statements in the order in which they count, under a name. `+` joins two."""
 
     def __init__(self, statements, name: Optional[str] = None):
-        self.statements = tuple(statements)
-        self.name = name or "schedule"
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.$]*", self.name):
+        self.statements = tuple(_kind(one, _Statement, "statements", "those of schedules, such as attend(...).statements")
+                                for one in _kind(statements, (tuple, list), "statements", "a tuple or list"))
+        self.name = "schedule" if name is None else _kind(name, str, "name", "a str")
+        if not _NAME.fullmatch(self.name):
             raise ValueError(f"name: {self.name!r} is no name of a schedule; expected letters, "
                              "digits and underscores")
 
@@ -588,9 +592,15 @@ class Source(Schedule):
         names = [plain or generic for plain, generic in re.findall(
             r'heddle\.schedule\s+@([A-Za-z0-9_.$]+)|"heddle\.schedule".*?\bsym_name = "([A-Za-z0-9_.$]+)"',
             re.sub("//.*", "", text))]
+        if name is not None:
+            _kind(name, str, "name", "a schedule's name")
         if len(names) > 1 and not name:
             raise ScheduleError(f"schedule: found {', '.join('@' + each for each in names)}; choose one by "
                                 f"heddle.Source(text, {names[0]!r})", text)
+        if name is None and names and not _NAME.fullmatch(names[0]):
+            before = text[:text.index(names[0])]
+            raise ScheduleError(f"<stdin>:{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}: error: {names[0]!r} "
+                                "is no name of a schedule; expected letters, digits and underscores, no digit first", text)
         super().__init__((), name or (names[0] if names else None))
         self.text = text if text.endswith("\n") else text + "\n"
 
@@ -645,7 +655,7 @@ def attend(pairs: Pairs = dense, *, refresh: Optional[Cadence] = None,
     of arguments; ValueError for refresh or until that say nothing, and for a selection without a
     cadence; ScheduleError of the compiler for what the Spec numbers. Source: docs/Spec/Pairs.md, docs/Spec/Scores.md."""
     stages = []
-    for stage in _kind(earlier or [], list, "earlier", "a list of (pairs, cadence)"):
+    for stage in _kind([] if earlier is None else earlier, list, "earlier", "a list of (pairs, cadence)"):
         if not isinstance(stage, tuple) or len(stage) != 2:
             raise TypeError(f"earlier: expected (pairs, cadence), found {stage!r}")
         stages.append((_kind(stage[0], Pairs, "earlier", "a set of pairs"),

@@ -235,9 +235,12 @@ exp, exp2, log, log2, sqrt, tanh = map(_function, ("exp", "exp2", "log", "log2",
 
 def trace(function) -> str:
     """The region of `scores` that a function states: "(%logit) {...}"."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of what is none, or is not Python's
+        raise TypeError(f"scores: expected a function of logit, query, key and head, found {function!r}") from None
     # Those with a default keep it: lambda logit, cap=cap: ... is how loops bind numbers.
-    parameters = [p for p in inspect.signature(function).parameters.values()
-                  if p.default is p.empty]
+    parameters = [p for p in parameters if p.default is p.empty]
     if not 1 <= len(parameters) <= 4 or \
             any(p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters):
         raise TypeError("scores: expected a function of logit, query, key and head, of which the "

@@ -3,13 +3,18 @@
 """Schedules as expressions, their MLIR, and what is wrong with them."""
 
 import copy
+import inspect
+import itertools
 import math
 import os
 import pickle
+import random
 import re
 import shutil
 import subprocess
 import sys
+import traceback
+import types
 import unittest
 import unittest.mock
 import warnings
@@ -19,6 +24,7 @@ import heddle
 from heddle import (all_positions, at, at_step, attend, attention_outside, block, blocks, columns, commit, committed, decoded,
                     dense, every, first, recompute, reuse, salient, schedule, sinks,
                     undecoded, uniform, visible, window)
+from heddle.parse import _CLAUSE
 from common import ROOT
 
 
@@ -426,6 +432,15 @@ class TextTest(unittest.TestCase):
         self.assertIn("reuse kv", text)
         self.assertIn("in layers(0 to 1)", text)
 
+    def test_lines_go_on_with_every_clause_of_the_grammar(self):
+        grammar = (ROOT / "docs/Spec/Grammar.md").read_text().split("```")[1]
+        clauses = {re.match("[a-z_]+", one)[0] for line in re.findall(r"^ {7}\[(.*?)\](?: \(.*\))?$", grammar, re.M)
+                   for one in line.split(" | ")}
+        self.assertGreater(len(clauses), 12)
+        self.assertLessEqual({"within", "revoke", "unseen", "scaled_by"}, clauses)
+        for clause in clauses:
+            self.assertTrue(re.match(_CLAUSE, f"{clause} %x"), clause)
+
     def test_text_that_cannot_be_read(self):
         texts = ((2, "is not defined", "heddle.schedule @a {\n  attend pairs(%b)\n}"),
                  (2, "no operation", "heddle.schedule @a {\n  heddle.attned dense\n}"),
@@ -460,6 +475,20 @@ class WrongTest(unittest.TestCase):
         self.assertTrue(error.source.splitlines()[error.line - 1][error.column - 1:]
                         .startswith("1.5"))
         self.assertIn("schedule:3:", str(error))
+
+    def test_a_model_has_the_layers_that_are_named(self):
+        model = types.SimpleNamespace(config={"head_dim": 64, "layers": 4}, dtype="f32", device="cpu")
+        drift = lambda layer: attend(columns(0.2, on=heddle.drift(0.9, 8, layer=layer)))
+        near = lambda *layers: attend(window(4), layers=layers) + attend()
+        for wrong, why in ((drift(4), "goes by what drifts in layer 4, the model has layers 0 to 3"),
+                           (drift(-5), "goes by what drifts in layer -5, the model"),
+                           (near(1, 4), "names layers 1 to 4, the model has layers 0 to 3")):
+            with self.assertRaisesRegex(heddle.ScheduleError, why) as caught:
+                heddle.compile(wrong, model=model)
+            said = str(wrong).splitlines()[caught.exception.line - 1]
+            self.assertRegex(said, r"cadence drift|in layers\(1 to 4\)")
+        for right in (drift(3), drift(-4), near(-4, -1)):
+            heddle.compile(right, model=model)
 
     def test_errors_are_copied_and_sent(self):
         with self.assertRaises(heddle.ScheduleError) as caught:
@@ -501,6 +530,66 @@ class WrongTest(unittest.TestCase):
                      lambda: schedule("a b", attend()), lambda: commit("most")):
             with self.assertRaises(ValueError):
                 make()
+
+    ODD = [None, True, 0, -1, 10**400, -2**63, 1.5, -0.0, math.nan, math.inf, 5e-324, "", "0.2", "1/0", "20%", "\u00e9", "\ud800", "\0",
+           "a\nb", "{}", "{0}", "%x", "}", "9" * 5000, "\u0661", b"0.2", [], [[1]], (1,), (1, 2, 3), (None, None), {}, {"a": 1}, set(),
+           1j, Fraction(-1, 3), Fraction(10**400, 3), object(), object, int, len, lambda: 1, lambda *a: a[0], lambda a: None, block,
+           dense, heddle.never, every(2), window(3), attend(), range(3), ..., iter([])]
+
+    def test_whatever_is_given_is_refused_in_the_packages_words(self):
+        """An argument of any kind is taken or refused by a `raise` of the package, a TypeError or ValueError."""
+        good = {"rows": block, "positions": block, "among": block, "on": every(2), "keep": 0.2, "below": 0.9, "group": 32, "size": 32,
+                "window": 0.3, "share": 0.2, "word": "window", "name": "a", "kind": "quota", "text": "heddle.schedule @a { attend dense }",
+                "statements": ()}
+        module = sys.modules["heddle.schedule"]
+        calls = [each for name, each in vars(module).items() if name[0] != "_" and inspect.isfunction(each)
+                 and each.__module__ == module.__name__] + [heddle.Schedule, heddle.Source, heddle.parse, heddle.preset]
+        calls += [getattr(made, name) for made in (block, every(2), window(3)) for name in dir(made)
+                  if name[0] != "_" and callable(getattr(made, name))]
+        self.assertGreater(len(calls), 40)
+        refused = 0
+        for call, odd in itertools.product(calls, self.ODD):
+            parameters = inspect.signature(call).parameters.values()
+            needed = {p.name: good.get(p.name, 3) for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD}
+            named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+            for arguments in ([{**needed, name: odd} for name in named] + [dict.fromkeys(needed, odd)]):
+                try:
+                    str(call(**arguments))
+                    continue
+                except (TypeError, ValueError, KeyError) as error:
+                    last, said = traceback.extract_tb(error.__traceback__)[-1], str(error)
+                    # What a function of scores does with its values is its own.
+                    own = "heddle" in last.filename and last.line.startswith("raise ") or last.filename == __file__ or \
+                        "result = function(" in last.line
+                    self.assertTrue(own, f"{call} of {arguments}: {last}: {said}")
+                    said.encode()
+                    refused += 1
+        self.assertGreater(refused, 2000)
+
+    def test_texts_of_any_kind_are_read_or_refused_at_their_place(self):
+        texts = [path.read_text() for path in sorted((ROOT / "examples").glob("*.mlir"))]
+        odd = ["{", "}", "(", ")", "%", "@", "=", ",", "\n", "//", "\r", "\x85", "\u00e9", "\u00b2", "{0}", "{x!r}", "%a", " in layers(",
+               " on %\u00e9", "scores(", "heddle.schedule @b {", "module {", "select columns(", "cadence ", "\0", '"', "union ", "9" * 99]
+        draw = random.Random(11)
+        read = refused = 0
+        with unittest.mock.patch.dict(os.environ, {"HEDDLEC": "/nonexistent"}):
+            for _ in range(1500):
+                text = draw.choice(texts)
+                for _ in range(draw.randint(1, 4)):
+                    begin = draw.randrange(len(text) + 1)
+                    end, lines = min(len(text), begin + draw.randrange(30)), text.split("\n")
+                    draw.shuffle(lines)
+                    text = draw.choice((text[:begin] + text[end:], text[:begin] + draw.choice(odd) + text[begin:],
+                                        text[:begin] + 2 * text[begin:end] + text[end:], "\n".join(lines)))
+                for make in (heddle.parse, heddle.Source):
+                    try:
+                        str(make(text))
+                        read += 1
+                    except heddle.ScheduleError as error:
+                        str(error).encode()
+                        self.assertTrue(error.line or make is heddle.Source, f"{error} of {text}")
+                        refused += 1
+        self.assertGreater(min(read, refused), 300)
 
     def test_warnings_are_said(self):
         text = "heddle.schedule @a {\n  %x = window(4)\n  attend dense\n}\n"

@@ -151,6 +151,15 @@ PLAN_LEVEL = {"plan", "rule", "phase", "kernel", "selection", "refresh", "attend
               "score_with", "heddle.plan"}
 
 
+GRAMMAR = (Path(__file__).resolve().parents[4] / "docs/Spec/Grammar.md").read_text()
+
+
+def words_of(op):
+    """The words that forms of the op begin with, of which one stands behind it, by the Spec's grammar."""
+    (found,) = re.findall(rf"^(?:%name = )?{op}\n {{7}}(.*(?:\n {{5}}\| .*)*)", GRAMMAR, re.M)
+    return {re.match("[a-z_]*", form)[0] for form in re.split(r"\n {5}\| ", found)} - {""}
+
+
 def test_completion(server):
     def check(line, exactly=None, has=(), lacks=()):
         marked = VALUES + "  " + line + "\n  attend dense\n}\n"
@@ -172,25 +181,24 @@ def test_completion(server):
     check("%x = ^", has=["cadence", "select", "window", "sinks", "union", "intersect", "fix"],
           lacks=["attend", "commit", "reuse"])
     # Words where they may stand, also when they have been begun.
-    words = check("%x = cadence ^",
-                  exactly=["never", "every", "geometric", "drift", "first", "at", "uniform", "random", "power"])
+    words = check("%x = cadence ^", exactly=words_of("cadence"))
+    assert {"never", "every", "at"} <= set(words), words
     assert "`every(n, from = s)`" in words["every"]["documentation"]["value"], words["every"]
     begun = check("%x = cadence ev^", has=["every"])
     assert begun["every"]["textEdit"]["range"] == {
         "start": {"line": 4, "character": 15}, "end": {"line": 4, "character": 17}}, begun["every"]
     check("%x = cadence every(4, ^", exactly=["from"])
     check("%x = cadence every(4) ^", has=["in", "or"], lacks=["on", "by", "window"])
-    check("%x = select ^", exactly=["columns", "blocks"])
+    check("%x = select ^", exactly=words_of("select"))
     check("%x = select columns(^", exactly=["keep", "group", "rounding", "per_kv_head", "per_layer"])
     check("%x = select columns(keep = 1/5, ^", exactly=["group", "rounding", "per_kv_head", "per_layer"])
     check("%x = select columns(rounding = ^", exactly=["floor", "ceil", "round", "floor_plus_one"])
     check("%x = select columns(keep = 1/5, group = 32) ^", exactly=["by"])
     check("%x = select columns(keep = 1/5, group = 32) by ^", exactly=["mean_probability"])
-    check("%x = positions ^", has=["all", "decoded", "undecoded", "committed", "next"],
-          lacks=["first", "%p"])
-    check("commit ^", has=["quota", "above", "factor", "best"], lacks=["within", "stop", "kv"])
+    check("%x = positions ^", has=words_of("positions"), lacks=["first", "%p"])
+    check("commit ^", has=words_of("commit"), lacks=["within", "stop", "kv"])
     check("commit quota ^", has=["within", "on", "stop"], lacks=["quota", "above"])
-    check("reuse ^", exactly=["kv", "context", "output", "ffn", "attention"])
+    check("reuse ^", exactly=words_of("reuse"))
     # Parameters where numbers of their kind are.
     check("%x = window(^", exactly=["size"])
     check("%x = cadence at(^", exactly=["share", "step"])

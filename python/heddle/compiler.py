@@ -184,7 +184,7 @@ def compile(schedule, *, parameters: Optional[dict] = None, model=None, head_dim
     targets = _listed(target)
     if not all(isinstance(one, str) for one in targets):
         raise TypeError(f"target: expected a str or several, found {target!r}")
-    if not isinstance(parameters or {}, dict):
+    if parameters is not None and not isinstance(parameters, dict):
         raise TypeError(f"parameters: expected a dict, found {parameters!r}")
     options = ["-o", "-", "--target=" + ",".join(targets)]
     if head_dim is not None:
@@ -202,7 +202,9 @@ def compile(schedule, *, parameters: Optional[dict] = None, model=None, head_dim
     if layers is not None:
         options.append(f"--layers={layers}")
     if cache_dir is not None:
-        options.append(f"--cache-dir={os.fspath(cache_dir)}")
+        if not isinstance(cache_dir, (str, bytes, os.PathLike)):
+            raise TypeError(f"cache_dir: expected a path, found {cache_dir!r}")
+        options.append(f"--cache-dir={os.fsdecode(cache_dir)}")
     return Bundle(_run(schedule, options, text=False))
 
 

@@ -522,6 +522,7 @@ class WrongTest(unittest.TestCase):
                      lambda: commit("above"),
                      lambda: commit("quota", 3), lambda: bool(steps), lambda: steps and window(3),
                      lambda: attend(window(3), layers="3"), lambda: heddle.compile(3),
+                     lambda: heddle.compile(attend(), parameters=[1]), lambda: heddle.compile(attend(), cache_dir=3),
                      lambda: schedule("a", heddle.Source("heddle.schedule @x {}"))):
             with self.assertRaises(TypeError):
                 make()

@@ -333,12 +333,17 @@ struct Call::Run {
       if (!program.refreshes(due.selection, place.step))
         continue;
       const Selection &what = manifest().selections[due.selection];
+      if (what.within >= 0 && launcher().isHost() && !makes(what.within))
+        if (Status status = checkLists(what.within); !status)
+          return status;
       std::vector<abi::SelectArgs> selects;
       for (size_t s = 0; s < blocks.size(); ++s) {
         abi::SelectArgs &args =
             selects.emplace_back(abi::selectArgsOf(blocks[s]));
         args.scale = scaleOf(what.scale);
         args.list = listOf(static_cast<int64_t>(s), due.selection);
+        if (what.within >= 0)
+          args.within = listOf(static_cast<int64_t>(s), what.within);
         if (what.kind == Selection::Kind::Blocks) {
           rt::BlockSpans spans =
               rt::blockSpans(what, args.n, call.shape.prompt);

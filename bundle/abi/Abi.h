@@ -68,7 +68,7 @@
 namespace heddle::abi {
 
 /// Version of everything in this file. A bundle of another version is refused.
-inline constexpr uint32_t abiVersion = 8;
+inline constexpr uint32_t abiVersion = 9;
 
 /// Parameters of a CUDA attention or select kernel.
 inline constexpr int64_t cudaParameters = 3;
@@ -221,13 +221,25 @@ struct AttentionArgs {
 /// example: w = 3, keys {2, 3} always listed, score_j = {1, 5, 9, 9, 2, 3}: the
 /// keys chosen from are 0, 1, 4 and 5, which score 5, 5, 5 and 3.
 /// Source of both: Sparse-dLLM, released code.
+///
+/// Kernels that choose within another selection (Kernel::withinGroup) choose
+/// from the keys of one of its lists alone, beside those in [alwaysBegin,
+/// alwaysEnd). For list row r and group t it is that of row r *
+/// list.headsPerList / within.headsPerList and of the group that has row t *
+/// group. A key's score is what it would be without; list.keep is at most the
+/// number of keys to choose from. Example: list.headsPerList = 1,
+/// within.headsPerList = 2, groups of 32 within groups of 128: row 3 and group
+/// 5 choose from the list of row 1 and group 1. Others read no `within`.
 struct SelectArgs {
   const void *query; ///< [n x query_heads x head_dim]
   const void *key;   ///< [n x kv_heads x head_dim]
   const float *lse;  ///< [query_heads x n], as AttentionArgs::lse
   float *scores;     ///< null, or [heads of list x groups x n]: the scores that
                      ///< are chosen by, infinity for keys that are always
-                     ///< listed; for observers and tests
+                     ///< listed; for observers and tests. Within another
+                     ///< selection 0 for keys that it does not list, and for
+                     ///< those that it lists the least number above 0 if they
+                     ///< score 0, so that they come first
   int64_t n;
   int64_t queryStride;
   int64_t keyStride;
@@ -243,6 +255,7 @@ struct SelectArgs {
   const int32_t *position;
   int64_t rowBegin, rowEnd;       ///< places, see above
   int64_t alwaysBegin, alwaysEnd; ///< places; alike where there are none
+  IndexList within;               ///< read, see above
 };
 
 /// What scoring has in common with the attention whose log-sum-exp it reads:

@@ -133,6 +133,8 @@ template <typename V> void fields(V &v, In<V, Selection> &x) {
     v("rows", x.rows, set);
   if (v.has("always", x.always >= 0))
     v("always", x.always, set);
+  if (v.has("within", x.within >= 0))
+    v("within", x.within, ofSelections);
   v("cadence", x.cadence);
 }
 
@@ -176,6 +178,10 @@ template <typename V> void fields(V &v, In<V, Kernel> &x) {
       v("per_layer", x.perLayer);
     if (v.has("pooled", x.pooled > 0))
       v("pooled", x.pooled, Range{minPooled, maxPooled});
+    if (v.has("within_group", x.withinGroup > 0)) {
+      v("within_group", x.withinGroup, Group{});
+      v("within_blocks", x.withinBlocks);
+    }
   } else {
     v("writes_lse", x.writesLse);
     v("terms", x.terms);

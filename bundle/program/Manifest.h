@@ -172,6 +172,9 @@ struct Selection {
   /// the keys, if not all of a group; and the keys that are listed whatever
   /// they score, beside those that `keep` counts.
   int64_t rows = -1, always = -1;
+  /// Columns: the index of the selection, one before this one, from whose keys
+  /// it chooses; -1: from all.
+  int64_t within = -1;
   bool operator==(const Selection &) const = default;
 
   /// Query heads that share a list.
@@ -181,7 +184,8 @@ struct Selection {
                                       : 1;
   }
 
-  /// How many of n keys its lists have where `fixed` of them are in any.
+  /// How many keys its lists have where it chooses from n, of which `fixed` are
+  /// in any list.
   int64_t listed(int64_t n, int64_t fixed) const {
     return fixed + (n > fixed ? kept(n - fixed) : 0);
   }
@@ -318,7 +322,11 @@ struct Kernel {
   bool perKvHead = false;  ///< Select: Selection::perKvHead
   bool perLayer = false;   ///< Select: Selection::perLayer
   int64_t pooled = 0;      ///< Select: Selection::pooled
-  Scores scores;           ///< what becomes of logits; none: nothing
+  /// Select: the group of the selection that Selection::within is, and whether
+  /// it is of blocks; 0: it chooses from all keys.
+  int64_t withinGroup = 0;
+  bool withinBlocks = false;
+  Scores scores; ///< what becomes of logits; none: nothing
   std::vector<KernelVariant> variants;
 
   /// Whether it reads or writes index lists.

@@ -117,6 +117,13 @@ void checkSelections(Problem &in, const Manifest &manifest) {
                     " is out of range: the manifest has " +
                     std::to_string(manifest.positions.size()) +
                     " position sets");
+  // Refreshes go by the order.
+  for (size_t i = 0; i < manifest.selections.size(); ++i)
+    if (int64_t outer = manifest.selections[i].within;
+        outer >= static_cast<int64_t>(i))
+      in.fail(at("selections", i) + ".within",
+              "index " + std::to_string(outer) +
+                  " is none of a selection before this one");
 }
 
 /// A task reads one list of each selection, so its rows lie within a group.
@@ -415,6 +422,7 @@ void checkKernels(Problem &in, const Manifest &manifest) {
       form.perKvHead = kernel.perKvHead;
       form.perLayer = kernel.perLayer;
       form.pooled = kernel.pooled;
+      form.within = kernel.withinGroup > 0 ? 0 : -1;
       if (auto wrong = checkForm(form))
         in.fail(path, *wrong);
     }
@@ -475,6 +483,37 @@ void Reads::check(Problem &in, size_t index, const std::string &path) {
                     ", which neither a phase of this rule nor layers before "
                     "its own refresh");
   }
+  // P20: in the same layers.
+  for (int64_t selection : refreshed)
+    if (int64_t outer =
+            manifest.selections[static_cast<size_t>(selection)].within;
+        outer >= 0 && !refreshed.count(outer))
+      in.fail(path + ".phases",
+              "refresh selection " + std::to_string(selection) +
+                  ", which chooses within selection " + std::to_string(outer) +
+                  ", and none refreshes that one");
+}
+
+/// "all keys", "blocks of 128 keys", "columns of groups of 128 rows".
+std::string withinText(const Kernel &kernel) {
+  if (kernel.withinGroup == 0)
+    return "all keys";
+  const std::string group = kernel.withinGroup == groupOfAll
+                                ? "all"
+                                : std::to_string(kernel.withinGroup);
+  return kernel.withinBlocks ? "blocks of " + group + " keys"
+                             : "columns of groups of " + group + " rows";
+}
+
+std::string withinText(const Manifest &manifest, const Selection &selection) {
+  Kernel kernel;
+  if (selection.within >= 0) {
+    const Selection &outer =
+        manifest.selections[static_cast<size_t>(selection.within)];
+    kernel.withinGroup = outer.group;
+    kernel.withinBlocks = outer.kind == Selection::Kind::Blocks;
+  }
+  return withinText(kernel);
 }
 
 void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
@@ -526,8 +565,19 @@ void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
       in.fail(here + ".kernel",
               "the kernel pools " + std::to_string(select.pooled) +
                   " scores, the selection " + std::to_string(selection.pooled));
+    else if (std::string own = withinText(select),
+             wanted = withinText(manifest, selection);
+             own != wanted)
+      in.fail(here + ".kernel", "the kernel chooses within " + own +
+                                    ", the selection within " + wanted);
     if (!refreshed.insert(refresh.selection).second)
       in.fail(here + ".selection", "refreshed twice in one phase");
+    if (std::any_of(phase.refreshes.begin() + static_cast<ptrdiff_t>(i),
+                    phase.refreshes.end(), [&](const Phase::Refresh &later) {
+                      return later.selection == selection.within;
+                    }))
+      in.fail(here + ".selection",
+              "refreshed before the selection that it chooses within");
     // Its sets would be those of other keys.
     if (selection.isolation == Selection::Isolation::Filtered &&
         !scorer.terms.empty())

@@ -368,7 +368,11 @@ void Checker::checkVisibleChange(const Cadence &cadence) {
 
 void Checker::checkSelection(size_t index) {
   const Selection &selection = manifest.selections[index];
-  if (auto wrong = checkForm(selection))
+  auto wrong = checkForm(selection);
+  if (!wrong && selection.within >= 0)
+    wrong =
+        checkWithin(selection, manifest.selections[size_t(selection.within)]);
+  if (wrong)
     return fail(At::Selection, index, *wrong);
   // P17: kernels are told where they begin and end.
   for (int64_t set : {selection.rows, selection.always}) {

@@ -94,6 +94,11 @@ std::optional<ProgramProblem> checkDrafts(const Manifest &manifest);
 /// it names are.
 std::optional<std::string> checkForm(const Selection &selection);
 
+/// "chooses ...", if a selection can't choose within `outer`; the sets that
+/// these name and the layers that refresh them are others' business.
+std::optional<std::string> checkWithin(const Selection &inner,
+                                       const Selection &outer);
+
 /// What a refresh of the selection is scored by, beside the attention `scorer`
 /// of its phase.
 std::vector<Phase::Scoring> scoringsOf(const Selection &selection,

@@ -27,6 +27,8 @@ heddle::bundle::checkForm(const Selection &selection) {
              "is the mean of its keys'";
     if (selection.rows >= 0 || selection.always >= 0)
       return "names a set of positions, which only columns can";
+    if (selection.within >= 0)
+      return "chooses within another selection, which only columns can";
     return std::nullopt;
   }
   if (selection.isolation != Selection::Isolation::None)
@@ -44,6 +46,48 @@ heddle::bundle::checkForm(const Selection &selection) {
     return "is scored by the rows of a set and has groups of " +
            std::to_string(selection.group) +
            " rows, of which some may have none of the set; write group = all";
+  return std::nullopt;
+}
+
+/// "all rows", "32 rows".
+static std::string rowsText(int64_t group) {
+  return group == groupOfAll ? "all rows" : std::to_string(group) + " rows";
+}
+
+std::optional<std::string> heddle::bundle::checkWithin(const Selection &inner,
+                                                       const Selection &outer) {
+  // P18: one list, of a number of keys that is known.
+  if (outer.within >= 0)
+    return "chooses within a selection that is within another one itself; "
+           "choose within that one";
+  if (outer.isolation == Selection::Isolation::Filtered)
+    return "chooses within blocks that are isolating(filtered), of which a "
+           "list has any number; isolate aligned or spans";
+  // P19: each list is within one of the other's.
+  if (outer.group % inner.group != 0)
+    return "has a list for " + rowsText(inner.group) +
+           ", and the selection that it chooses within one for " +
+           rowsText(outer.group) +
+           ", so that there would be several to choose within; write a group "
+           "that divides the other one";
+  auto shares = [](const Selection &selection) {
+    return selection.perLayer ? 2 : selection.perKvHead ? 1 : 0;
+  };
+  if (shares(inner) > shares(outer))
+    return "has a list for heads that have several of the selection that it "
+           "chooses within; write per_kv_head or per_layer there, or for fewer "
+           "heads here";
+  // P20: what it chooses within is there, and not newer than its own lists.
+  if (!includesAll(inner.cadence, outer.cadence))
+    return "is refreshed on " + toString(inner.cadence) +
+           ", which may lack steps of " + toString(outer.cadence) +
+           ", on which the selection that it chooses within is refreshed; "
+           "refresh it at these steps too";
+  if (!startsNoLater(outer.cadence, inner.cadence))
+    return "is refreshed on " + toString(inner.cadence) +
+           ", which may begin before " + toString(outer.cadence) +
+           ", on which the selection that it chooses within is refreshed; "
+           "let both begin at one step";
   return std::nullopt;
 }
 

@@ -112,6 +112,75 @@ TEST(Manifest, SelectionsThatGoBySetsRoundTripThroughJson) {
             std::string::npos);
 }
 
+/// Columns for 32 rows within columns for 128.
+Manifest withinManifest() {
+  Manifest manifest = testManifest();
+  Selection chunks = manifest.selections[0];
+  chunks.name = "chunks";
+  chunks.group = 128;
+  manifest.selections.insert(manifest.selections.begin(), chunks);
+  manifest.selections[1].within = 0;
+  manifest.kernels[1].terms[0].selection = 1;
+  Kernel select = manifest.kernels[3];
+  select.name = "select_chunks";
+  select.group = 128;
+  for (KernelVariant &variant : select.variants)
+    variant.symbol = expectedSymbol(select, variant, manifest.targets[0]);
+  manifest.kernels[3].withinGroup = 128;
+  manifest.kernels.push_back(select);
+  manifest.rules[0].phases[0].refreshes = {{0, 4}, {1, 3}};
+  return manifest;
+}
+
+TEST(Manifest, SelectionsWithinOthersRoundTripThroughJson) {
+  Manifest manifest = withinManifest();
+  Result<Manifest> back = manifestFromJson(toJson(manifest));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->selections, manifest.selections);
+  EXPECT_EQ(back->kernels[3].withinGroup, 128);
+  EXPECT_EQ(toJson(*back), toJson(manifest));
+  auto refused = [&](const std::function<void(Json &)> &change,
+                     const std::string &part) {
+    const std::string found = refusal(manifest, change);
+    EXPECT_NE(found.find(part), std::string::npos) << found;
+  };
+  refused([](Json &json) { json["selections"][1]["within"] = 2; },
+          "selections[1].within: ");
+  refused([](Json &json) { json["selections"][1]["within"] = 1; },
+          "selections[1].within: ");
+  refused([](Json &json) { json["kernels"][3]["within_group"] = 64; },
+          "the kernel chooses within columns of groups of 64 rows, the "
+          "selection within columns of groups of 128 rows");
+  refused([](Json &json) { json["kernels"][3]["within_blocks"] = true; },
+          "the kernel chooses within blocks of 128 keys, the selection within "
+          "columns of groups of 128 rows");
+  refused(
+      [](Json &json) {
+        json["kernels"][3].erase("within_group");
+        json["kernels"][3].erase("within_blocks");
+      },
+      "the kernel chooses within all keys, the selection within columns");
+  refused([](Json &json) { json["kernels"][3]["blocks"] = true; },
+          "kernels[3]: chooses within another selection, which only columns "
+          "can");
+  refused(
+      [](Json &json) { json["rules"][0]["phases"][0]["refreshes"].erase(0); },
+      "refresh selection 1, which chooses within selection 0, and none "
+      "refreshes that one");
+  refused(
+      [](Json &json) {
+        Json &refreshes = json["rules"][0]["phases"][0]["refreshes"];
+        std::swap(refreshes[0], refreshes[1]);
+      },
+      "refreshed before the selection that it chooses within");
+  refused(
+      [](Json &json) {
+        json["selections"][0]["cadence"] = {
+            {"kind", "every"}, {"period", 2}, {"from", 1}, {"in_block", false}};
+      },
+      "selections[");
+}
+
 TEST(Manifest, ListsHaveWhatIsAlwaysListedAndTheBestOfTheOthers) {
   Selection selection;
   selection.keep = {1, 2};

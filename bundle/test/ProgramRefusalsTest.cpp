@@ -70,6 +70,74 @@ TEST(ProgramRefusals, SelectionsGoByRangesOfPositions) {
                  "which only columns can");
 }
 
+TEST(ProgramRefusals, SelectionsAreWithinOneListThatIsThere) {
+  auto every = [](int64_t period, int64_t from = 1) {
+    Cadence cadence;
+    cadence.kind = Cadence::Kind::Every;
+    cadence.period = period;
+    cadence.from = from;
+    return cadence;
+  };
+  auto refusal = [&](auto change) {
+    Manifest manifest;
+    Selection selection;
+    selection.keep = {1, 2};
+    selection.group = 128;
+    selection.cadence = every(8);
+    manifest.selections = {selection, selection};
+    manifest.selections[1].group = 32;
+    manifest.selections[1].cadence = every(2);
+    manifest.selections[1].within = 0;
+    change(manifest.selections[0], manifest.selections[1]);
+    std::optional<ProgramProblem> problem = checkProgram(manifest);
+    EXPECT_TRUE(!problem || problem->index == 1);
+    return problem ? problem->what : "";
+  };
+  using Change = void (*)(Selection &, Selection &);
+  EXPECT_EQ(refusal([](Selection &, Selection &) {}), "");
+  EXPECT_EQ(refusal([](Selection &outer, Selection &inner) {
+              outer.group = groupOfAll;
+              outer.perLayer = inner.perKvHead = true;
+            }),
+            "");
+  EXPECT_EQ(refusal([](Selection &outer, Selection &inner) {
+              outer.kind = Selection::Kind::Blocks;
+              outer.isolation = Selection::Isolation::Spans;
+              inner.group = 128;
+            }),
+            "");
+  EXPECT_EQ(refusal([&](Selection &outer, Selection &inner) {
+              outer.cadence = inner.cadence = every(3, 2);
+            }),
+            "");
+  const std::pair<Change, const char *> wrong[] = {
+      {[](Selection &, Selection &inner) {
+         inner.kind = Selection::Kind::Blocks;
+       },
+       "chooses within another selection, which only columns can"},
+      {[](Selection &outer, Selection &) {
+         outer.kind = Selection::Kind::Blocks;
+         outer.isolation = Selection::Isolation::Filtered;
+       },
+       "isolate aligned or spans"},
+      {[](Selection &outer, Selection &) { outer.group = 16; },
+       "write a group that divides the other one"},
+      {[](Selection &, Selection &inner) { inner.group = groupOfAll; },
+       "has a list for all rows"},
+      {[](Selection &, Selection &inner) { inner.perKvHead = true; },
+       "has a list for heads that have several"},
+      {[](Selection &outer, Selection &inner) {
+         outer.perKvHead = inner.perLayer = true;
+       },
+       "has a list for heads that have several"},
+      {[](Selection &outer, Selection &) { outer.cadence.period = 3; },
+       "which may lack steps of every(3)"},
+      {[](Selection &outer, Selection &) { outer.cadence.from = 3; },
+       "let both begin at one step"}};
+  for (const auto &[change, part] : wrong)
+    EXPECT_NE(refusal(change).find(part), std::string::npos) << refusal(change);
+}
+
 TEST(ProgramRefusals, AttentionOutsideIsKeptOfEveryRowOverKeysThatStay) {
   using Kind = Positions::Kind;
   Cadence start, often;

@@ -10,6 +10,7 @@
 #include "bundle/abi/IndexLayout.h"
 #include "runtime/bench/Asked.h"
 #include "runtime/bench/CudaTimer.h"
+#include "runtime/cache/IndexLists.h"
 #include "runtime/device/cuda/AttentionGrid.h"
 #include "runtime/device/cuda/Module.h"
 #include "runtime/device/cuda/TileMaps.h"
@@ -48,6 +49,15 @@ static int64_t entriesOf(const bundle::Selection &selection, int64_t n) {
              : n;
 }
 
+/// Entries that a list of `selection` has.
+int64_t KernelSubject::keptOf(const bundle::Selection &selection) const {
+  return selection.kept(
+      selection.within < 0
+          ? entriesOf(selection, n)
+          : rt::keysToChoose(subject.bundle->manifest().selections, selection,
+                             n, 0, 0));
+}
+
 Status KernelSubject::prepare() {
   const bundle::Manifest &manifest = subject.bundle->manifest();
   const int64_t width = heads * variant.headDim, size = byteSize(dtype);
@@ -73,11 +83,20 @@ Status KernelSubject::prepare() {
           selection.perKvHead == kernel.perKvHead &&
           selection.perLayer == kernel.perLayer &&
           selection.pooled == kernel.pooled &&
-          (selection.kind == bundle::Selection::Kind::Blocks) == kernel.blocks)
+          (selection.kind == bundle::Selection::Kind::Blocks) ==
+              kernel.blocks) {
+        const bundle::Selection *outer =
+            selection.within < 0 ? nullptr
+                                 : &manifest.selections[selection.within];
+        if ((outer ? outer->group : 0) != kernel.withinGroup)
+          continue;
         selections.push_back(&selection);
+        if (outer)
+          selections.push_back(outer);
+      }
   for (const bundle::Selection *selection : selections) {
     const int64_t of = entriesOf(*selection, n);
-    int64_t keep = selection->kept(of);
+    int64_t keep = keptOf(*selection);
     lists.push_back(plan.add(
         "list",
         listRows(*selection) * ((n - 1) / selection->group + 1) *
@@ -116,7 +135,7 @@ Status KernelSubject::prepare() {
   for (size_t c = 0; c < selections.size(); ++c) {
     if (Status s = fillLists(*selections[c], c, args); !s)
       return s;
-    if (selects())
+    if (selects() && c + 1 == selections.size())
       return prepareSelection(args);
   }
   if (rt::pairsDependOnLists(kernel.terms)) {
@@ -144,7 +163,7 @@ Status KernelSubject::prepare() {
 }
 
 /// Draws the lists of the kernel's term number `c`; a kernel that selects
-/// writes them.
+/// writes the first and chooses within the second.
 Status KernelSubject::fillLists(const bundle::Selection &selection, size_t c,
                                 abi::AttentionArgs &args) {
   const int64_t group = selection.group, rows = listRows(selection);
@@ -152,11 +171,11 @@ Status KernelSubject::fillLists(const bundle::Selection &selection, size_t c,
   const bundle::Encoding encoding =
       bundle::listEncoding(selection, variant.encoding);
   const int64_t of = entriesOf(selection, n);
-  const int64_t keep = selection.kept(of);
+  const int64_t keep = keptOf(selection);
   const int64_t rowBytes = bundle::listRowBytes(encoding, of, keep);
   args.lists[c] = {address<void>(lists[c]), count, keep, rowBytes};
   args.lists[c].headsPerList = heads / rows;
-  if (selects())
+  if (selects() && c == 0)
     return Status::success();
   std::vector<std::byte> encoded(rows * count * rowBytes);
   keys.emplace_back(rows * count * keep);
@@ -194,6 +213,8 @@ Status KernelSubject::fillLists(const bundle::Selection &selection, size_t c,
 Status KernelSubject::prepareSelection(const abi::AttentionArgs &args) {
   abi::SelectArgs select = abi::selectArgsOf(args);
   select.list = args.lists[0];
+  if (kernel.withinGroup > 0)
+    select.within = args.lists[1];
   pairs = heads * n * n;
   const Stream &stream = *subject.stream;
   if (Status s =

@@ -151,11 +151,20 @@ public:
     select.position = attention.position;
     if (kernel.kind == Kernel::Kind::Select) {
       // As much as the bundle's selection of that group size keeps.
-      for (const bundle::Selection &selection : selections)
-        if (selection.group == kernel.group && !select.list.indices)
-          addList(selection, random, lists, groups);
-      if (!lists.empty())
+      for (const bundle::Selection &selection : selections) {
+        const int64_t outer = selection.within;
+        if (selection.group != kernel.group || select.list.indices ||
+            (outer < 0 ? 0 : selections[outer].group) != kernel.withinGroup)
+          continue;
+        addList(selection, random, lists, groups);
         select.list = lists.back();
+        if (outer < 0)
+          continue;
+        addList(selections[outer], random, lists, groups);
+        select.within = lists.back();
+        select.list.keep = std::min(
+            select.list.keep, rt::keysToChoose(selections, selection, n, 0, 0));
+      }
     }
     stride =
         (variant.scratchBytes + variant.scratchBytesPerKey * n + 63) / 64 * 64;

@@ -56,6 +56,18 @@ BlockSpans heddle::rt::blockSpans(const bundle::Selection &selection, int64_t n,
   return spans;
 }
 
+int64_t heddle::rt::keysToChoose(std::span<const bundle::Selection> all,
+                                 const bundle::Selection &selection, int64_t n,
+                                 int64_t promptPlaces, int64_t always) {
+  if (selection.within < 0)
+    return n;
+  const bundle::Selection &outer = all[static_cast<size_t>(selection.within)];
+  if (outer.kind == bundle::Selection::Kind::Columns)
+    return outer.listed(n, std::min(n, always));
+  const BlockSpans spans = blockSpans(outer, n, promptPlaces);
+  return n - (spans.blocks - spans.keep) * outer.group;
+}
+
 /// Groups, kept keys and row of a selection over `n` places; no memory yet.
 static abi::IndexList shapeOf(const bundle::Selection &selection, int64_t n,
                               int64_t promptPlaces,
@@ -75,9 +87,15 @@ static abi::IndexList shapeOf(const bundle::Selection &selection, int64_t n,
                              std::max(spans.blocks, list.keep), list.keep);
     return list;
   }
-  // Where some keys are always listed, as many as there can be, until it is
-  // known how many these are.
-  list.keep = selection.always < 0 ? selection.kept(n) : n;
+  // Where some keys are always listed, by it or by what it chooses within, as
+  // many as there can be, until it is known how many these are.
+  const bool known =
+      selection.within < 0 ||
+      shape.selections[static_cast<size_t>(selection.within)].always < 0;
+  list.keep = selection.always >= 0 ? n
+              : known ? selection.kept(keysToChoose(shape.selections, selection,
+                                                    n, promptPlaces, 0))
+                      : selection.kept(n);
   list.rowBytes = bundle::listRowBytes(shape.encoding, n, list.keep);
   return list;
 }
@@ -96,6 +114,9 @@ static int64_t paddedBytes(const bundle::Selection &selection, int64_t n,
     list.rowBytes = bundle::listRowBytes(
         bundle::listEncoding(selection, shape.encoding), 2 * blocks, keep);
   }
+  // Within blocks that start anew it chooses from more or fewer.
+  if (selection.within >= 0 && selection.always < 0)
+    list.rowBytes = bundle::listRowBytes(shape.encoding, n, selection.kept(n));
   constexpr int64_t line = 64;
   int64_t rows = times(shape.queryHeads / list.headsPerList, list.groups);
   int64_t bytes = times(rows, list.rowBytes);

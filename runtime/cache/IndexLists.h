@@ -45,6 +45,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace heddle::rt {
@@ -68,6 +69,18 @@ struct BlockSpans {
 /// the last one. Source: SparseD, released code.
 BlockSpans blockSpans(const bundle::Selection &selection, int64_t n,
                       int64_t promptPlaces);
+
+/// How many keys a selection of columns surely chooses from: of `n` places of
+/// which the first `promptPlaces` are prompt all, or, within another one of
+/// `all`, those that each list of this one has. Of columns they are all that it
+/// lists, `always` of them always; of blocks those that are left where the
+/// blocks that it does not list are whole.
+///
+/// Worked example: blocks of 32, n = 100, two of four kept: lists of blocks 0
+/// and 1 have 64 keys, those with block 3 36, so 100 - 2 * 32 = 36.
+int64_t keysToChoose(std::span<const bundle::Selection> all,
+                     const bundle::Selection &selection, int64_t n,
+                     int64_t promptPlaces, int64_t always);
 
 /// What the lists of a run depend on.
 struct IndexListShape {

@@ -415,6 +415,21 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
         sum += std::exp2(logit(row, k) * std::numbers::log2e - own);
     return sum / static_cast<double>(end - first);
   };
+  // What keys are chosen within: lists of every other one, of another other one
+  // in each group; or the first block.
+  const int64_t outerGroups = 2;
+  auto isInside = [&](int64_t tile, int64_t k) {
+    return kernel.withinGroup == 0 ||
+           (kernel.withinBlocks
+                ? k < kernel.withinGroup
+                : k < group &&
+                      k % 2 != tile * kernel.group / kernel.withinGroup % 2);
+  };
+  std::vector<int32_t> outer;
+  for (int64_t each = 0; each < outerGroups; ++each)
+    for (int64_t k = 0; k < (kernel.withinBlocks ? 1 : group); ++k)
+      if (kernel.withinBlocks || k % 2 != each % 2)
+        outer.push_back(static_cast<int32_t>(k));
   std::vector<int32_t> positions(static_cast<size_t>(n));
   std::iota(positions.begin(), positions.end(), 0);
   std::vector<float> scores(static_cast<size_t>(2 * n), NAN);
@@ -439,6 +454,8 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
   args.position = positions.data();
   args.list = bundle::int32Lists(indices.data(), 2, kept);
   args.rowEnd = group;
+  args.within = bundle::int32Lists(outer.data(), outerGroups,
+                                   std::ssize(outer) / outerGroups);
   for (int64_t tile = 0; tile < (ofAll ? 1 : 2); ++tile) {
     code(&args, 0, tile, scratch.data());
     if (Status status = checkScratch(scratch, variant, n); !status)
@@ -450,7 +467,14 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
       // go by positions.
       const int32_t found = indices[static_cast<size_t>(at)];
       const bool own = at / kept <= tile;
-      const int32_t expected = own ? int32_t(at % kept) : -1;
+      int32_t expected = own ? int32_t(at % kept) : -1;
+      if (own && kernel.withinGroup > 0)
+        for (expected = 0;
+             !isInside(at / kept, expected) ||
+             std::count_if(positions.begin(), positions.begin() + expected,
+                           [&](int32_t k) { return isInside(at / kept, k); }) <
+                 at % kept;)
+          ++expected;
       const bool any =
           own && kernel.scores.usesPositions() && found >= 0 && found < scored;
       if (!any && found != expected)
@@ -464,7 +488,9 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
       if (own && at / n < tile)
         continue;
       double expected = 0;
-      if (own && !kernel.blocks)
+      if (own && !kernel.blocks && !isInside(tile, at % n))
+        expected = 0; // not chosen from
+      else if (own && !kernel.blocks)
         for (int64_t k = std::max<int64_t>(0, at % n - kernel.pooled / 2);
              k <= std::min(n - 1, at % n + kernel.pooled / 2); ++k)
           expected = std::max(expected, scoreOf(tile, k));

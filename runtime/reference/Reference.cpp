@@ -216,6 +216,34 @@ std::vector<double> reference::chosenBy(const abi::SelectArgs &args,
   return result;
 }
 
+std::vector<double> reference::chosenWithin(const abi::SelectArgs &args,
+                                            const bundle::Kernel &kernel,
+                                            int64_t list, int64_t group,
+                                            std::vector<double> by,
+                                            bundle::Encoding encoding) {
+  if (kernel.withinGroup == 0)
+    return by;
+  const abi::IndexList &outer = args.within;
+  std::vector<int32_t> entries(static_cast<size_t>(outer.keep));
+  bundle::decodeList(
+      kernel.withinBlocks ? bundle::Encoding::Int32 : encoding, args.n,
+      bundle::listRow(outer, list * args.list.headsPerList / outer.headsPerList,
+                      group * kernel.group / kernel.withinGroup),
+      entries);
+  for (size_t key = 0; key < by.size(); ++key) {
+    const auto at = static_cast<int64_t>(key);
+    const int64_t entry =
+        kernel.withinBlocks ? blockOf(at, kernel.withinGroup, outer.split) : at;
+    const bool listed =
+        std::find(entries.begin(), entries.end(), entry) != entries.end();
+    if (at >= args.alwaysBegin && at < args.alwaysEnd)
+      continue;
+    constexpr double least = std::numeric_limits<float>::denorm_min();
+    by[key] = listed ? std::max(by[key], least) : 0;
+  }
+  return by;
+}
+
 std::vector<double> reference::blockMeans(std::span<const double> scores,
                                           int64_t size, int64_t split,
                                           bool padded) {

@@ -15,6 +15,8 @@
 #define HEDDLE_RUNTIME_REFERENCE_REFERENCE_H
 
 #include "bundle/abi/Abi.h"
+#include "bundle/abi/IndexLayout.h"
+#include "bundle/program/Manifest.h"
 #include "bundle/program/PairSets.h"
 #include "bundle/program/Scores.h"
 #include "runtime/tensor/DType.h"
@@ -101,6 +103,14 @@ std::vector<double> listScores(const abi::SelectArgs &args, int64_t list,
 /// Source: Sparse-dLLM, released code.
 std::vector<double> chosenBy(const abi::SelectArgs &args,
                              std::span<const double> scores, int64_t pooled);
+
+/// Of one list of a kernel that chooses within another selection, whose lists
+/// of keys are in `encoding`: what is left of the scores `by` that keys are
+/// chosen by.
+std::vector<double>
+chosenWithin(const abi::SelectArgs &args, const bundle::Kernel &kernel,
+             int64_t list, int64_t group, std::vector<double> by,
+             bundle::Encoding encoding = bundle::Encoding::Int32);
 
 /// The mean score of each block's keys, scores.size() of them. `padded`: a
 /// short block counts as one of `size` keys, of which the missing score 0.

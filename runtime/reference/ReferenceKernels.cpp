@@ -76,7 +76,9 @@ Status ReferenceKernels::select(size_t kernel,
         // What each span was chosen by.
         std::copy(span.begin(), span.end(), scores.begin() + args.boundary);
       } else {
-        scores = reference::chosenBy(args, scores, what.pooled);
+        scores = reference::chosenWithin(
+            args, what, row, group,
+            reference::chosenBy(args, scores, what.pooled));
         chosen = reference::largest(std::span<const double>(scores), list.keep);
       }
       std::copy(chosen.begin(), chosen.end(),

@@ -515,8 +515,16 @@ Status ProgramExecutor::clearDelta() {
 // Selections
 //===----------------------------------------------------------------------===//
 
-/// The rows that score a selection's keys and the keys that it always lists,
-/// and so how many its lists have.
+/// How many of a sequence's places are prompt.
+static int64_t promptPlaces(const SequenceRows &rows) {
+  const std::vector<int32_t> &visible = rows.positions();
+  return std::lower_bound(visible.begin(), visible.end(),
+                          rows.shape().promptLength) -
+         visible.begin();
+}
+
+/// The rows that score a selection's keys, the keys that it always lists and
+/// those that it chooses from, and so how many its lists have.
 Status ProgramExecutor::setRanges(int64_t layer, size_t sequence,
                                   size_t selection, abi::SelectArgs &args) {
   const Selection &what = schedule.selections[selection];
@@ -530,16 +538,31 @@ Status ProgramExecutor::setRanges(int64_t layer, size_t sequence,
       args.rowEnd = range->end;
     }
   }
-  if (what.always < 0)
-    return Status::success();
-  Result<SequenceRows::Range> range = rows.rangeOf(what.always);
-  if (!range)
-    return range.takeError().withContext("the keys always in " + what.name);
-  args.alwaysBegin = range->begin;
-  args.alwaysEnd = range->end;
-  lists.keep(layer, static_cast<int64_t>(sequence),
-             static_cast<int64_t>(selection), args.n,
-             what.listed(args.n, range->end - range->begin));
+  if (what.always >= 0) {
+    Result<SequenceRows::Range> range = rows.rangeOf(what.always);
+    if (!range)
+      return range.takeError().withContext("the keys always in " + what.name);
+    args.alwaysBegin = range->begin;
+    args.alwaysEnd = range->end;
+  }
+  const auto s = static_cast<int64_t>(sequence);
+  int64_t from = args.n;
+  if (what.within >= 0) {
+    const Selection &outer = schedule.selections[what.within];
+    if (!lists.filled(layer, s, what.within))
+      return Error("selection '" + what.name + "' is refreshed in layer " +
+                   std::to_string(layer) + " within '" + outer.name +
+                   "', which has not been refreshed since the visible "
+                   "positions last changed");
+    args.within = lists.list(layer, s, what.within);
+    from = outer.kind == Selection::Kind::Columns
+               ? args.within.keep
+               : keysToChoose(schedule.selections, what, args.n,
+                              promptPlaces(rows), 0);
+  }
+  if (what.always >= 0 || what.within >= 0)
+    lists.keep(layer, s, static_cast<int64_t>(selection), args.n,
+               what.listed(from, args.alwaysEnd - args.alwaysBegin));
   return Status::success();
 }
 
@@ -632,12 +655,8 @@ Status ProgramExecutor::refresh(int64_t layer, std::span<const Launch> scored,
           return status;
         args.list = lists.list(layer, s, static_cast<int64_t>(selection));
         if (what.kind == Selection::Kind::Blocks) {
-          const std::vector<int32_t> &visible = sequence.rows.positions();
-          int64_t prompt =
-              std::lower_bound(visible.begin(), visible.end(),
-                               sequence.rows.shape().promptLength) -
-              visible.begin();
-          BlockSpans spans = blockSpans(what, args.n, prompt);
+          BlockSpans spans =
+              blockSpans(what, args.n, promptPlaces(sequence.rows));
           args.boundary = spans.boundary;
           args.spanKeep = spans.spanKeep;
         }

@@ -78,6 +78,21 @@ bool StepProgram::refreshes(int64_t selection,
   return bundle::includes(manifest->selections[selection].cadence, place);
 }
 
+/// What a refresh chooses within has been refreshed; `filled` says what has in
+/// its layer.
+Status StepProgram::checkOuter(int64_t selection, int64_t step,
+                               const std::vector<bool> &filled) const {
+  const bundle::Selection &inner = manifest->selections[selection];
+  if (inner.within < 0 || filled[inner.within])
+    return Status::success();
+  const bundle::Selection &outer = manifest->selections[inner.within];
+  return Error("with " + std::to_string(steps) + " steps, step " +
+               std::to_string(step) + " refreshes selection '" +
+               printable(inner.name) + "' within '" + printable(outer.name) +
+               "', which no step so far has filled; its cadence " +
+               bundle::toString(outer.cadence) + " must name one");
+}
+
 /// Every list that a phase reads has been refreshed at an earlier step, or in
 /// the same one by a layer before or a phase that refreshes first.
 Status StepProgram::checkReads() const {
@@ -87,13 +102,20 @@ Status StepProgram::checkReads() const {
   for (int64_t step = 1; step <= steps; ++step) {
     for (int64_t layer = 0; layer < layers(); ++layer) {
       const Phase &now = phase(layer, step);
-      auto refresh = [&] {
+      auto refresh = [&]() -> Status {
         for (const Phase::Refresh &each : now.refreshes)
           if (refreshes(each.selection, step))
             filled[layer][each.selection] = true;
+        for (const Phase::Refresh &each : now.refreshes)
+          if (refreshes(each.selection, step))
+            if (Status status = checkOuter(each.selection, step, filled[layer]);
+                !status)
+              return status;
+        return Status::success();
       };
       if (now.scoring >= 0)
-        refresh();
+        if (Status status = refresh(); !status)
+          return status;
       for (const Term &term : manifest->kernels[now.attention].terms) {
         if (term.selection < 0 ||
             filled[source(layer, term.selection)][term.selection])
@@ -110,7 +132,8 @@ Status StepProgram::checkReads() const {
                      "something else until then");
       }
       if (now.scoring < 0)
-        refresh();
+        if (Status status = refresh(); !status)
+          return status;
     }
   }
   return Status::success();

@@ -87,6 +87,8 @@ public:
 
 private:
   Status checkReads() const;
+  Status checkOuter(int64_t selection, int64_t step,
+                    const std::vector<bool> &filled) const;
 
   const bundle::Manifest *manifest = nullptr;
   std::vector<size_t> ruleOfLayer;

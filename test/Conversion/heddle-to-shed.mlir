@@ -102,6 +102,8 @@ heddle.plan @q {
   heddle.selection @layer columns(keep = 0.2, group = all, per_layer) by mean_probability pooled(3) on every(8)
   heddle.kernel @of_layer attention [columns(@layer, group = all)]
   heddle.kernel @pick_layer select(group = all, per_layer) by mean_probability pooled(3)
+  heddle.kernel @pick_in_columns select(group = 32) by mean_probability pooled(3) within columns(group = all)
+  heddle.kernel @pick_in_blocks select(group = 32) by mean_probability within blocks(size = 64)
   heddle.rule default {
     heddle.phase otherwise {
       heddle.attend_with @tiled
@@ -133,3 +135,9 @@ heddle.plan @q {
 // CHECK:   shed.for_keys over #shed.list<0, group = 1073741824> init
 // CHECK: shed.kernel @pick_layer_f32_d64 select element(f32) head_dim(64) group(1073741824) shared_lists per_layer {
 // CHECK:   shed.top_k %{{.+}} pooled(3)
+
+// Heads share no list, whatever those do that it chooses within.
+// CHECK: shed.kernel @pick_in_columns_f32_d64 select element(f32) head_dim(64) group(32) {
+// CHECK:   shed.top_k %{{.+}} pooled(3) within #shed.list<0, group = 1073741824>
+// CHECK: shed.kernel @pick_in_blocks_f32_d64 select element(f32) head_dim(64) group(32) {
+// CHECK:   shed.top_k %{{.+}} within #shed.blocks<0, size = 64>

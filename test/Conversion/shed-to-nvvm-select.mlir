@@ -147,6 +147,39 @@ shed.kernel @all select element(bf16) head_dim(128) group(1073741824) shared_lis
   shed.top_k %r pooled(3)
 }
 
+// Within a list: the keys that a search does not find in it score nothing, the
+// others something. No row of scores more.
+// CHECK-LABEL: llvm.func @inside(
+// CHECK-SAME: heddle.query_rows = 64 : i64, heddle.scratch_bytes = 32 : i64, heddle.scratch_bytes_per_key = 8 : i64
+// CHECK: nvvm.mma.sync
+// CHECK: arith.divui
+// CHECK: scf.for
+// CHECK: arith.maxsi
+// CHECK: scf.while
+// CHECK: arith.ori
+// CHECK: arith.select
+// CHECK: llvm.store
+// CHECK: nvvm.barrier
+// CHECK: nvvm.vote.sync ballot
+// CHECK: llvm.return
+shed.kernel @inside select element(bf16) head_dim(128) group(64) encoding(uint16) tiling(#shed.mma_tiling<query_rows = 128, warps = 8, keys = 128, stages = 2>) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r within #shed.list<0, group = 128>
+}
+
 //--- invalid.mlir
 
 // expected-error@+1 {{has groups of 24 rows; CUDA kernels select for a power of two from 16 rows on}}

@@ -147,9 +147,10 @@ class Language:
         """The form with numbers and values."""
         form = re.sub(r"(?<=\bon )%\w+|(?<=\bon = )%\w+|(?<=and )%\w+|(?<=until\()%\w+|(?<=since = )%\w+", "%c", form)
         form = re.sub(r"(?<=pairs\()%\w+", "%w", form)
+        form = re.sub(r"(?<=within )%pairs", "%s", form)
         if form.startswith("scores"):
             return form + " { yield %logit }"
-        form = re.sub(r"%(?!c\b|w\b)\w+", "%p", form)
+        form = re.sub(r"%(?!c\b|w\b|s\b)\w+", "%p", form)
         form = re.sub(r"\br\b|(?<=confidence = )w\b", "0.5", form)
         return re.sub(r"(?<!%)\b[a-z]\b", lambda letter: {"w": "33"}.get(letter[0], "32"), form)  # w is odd
 
@@ -212,6 +213,7 @@ class Language:
 def refusals(opt, sentences):
     """Why the parser refuses each of them, "" where it reads it: one run, a schedule for each."""
     text = "".join("heddle.schedule @s {\n  %c = cadence first(1)\n  %w = window(4)\n"
+                   "  %s = select columns(keep = 0.5, group = all, per_layer) by mean_probability on %c\n"
                    f"  %p = positions block\n  {sentence}\n  attend dense\n}}\n// -----\n"
                    for sentence in sentences)
     run = subprocess.run([opt, "--split-input-file", "-", "-o", "-"], input=text,
@@ -219,7 +221,7 @@ def refusals(opt, sentences):
     wrong = {}
     for line, why in re.findall(r":(\d+):\d+: error: (?!'heddle)(.*)", run.stderr):
         wrong.setdefault(int(line), why)
-    return [wrong.get(8 * i + 5, "") for i in range(len(sentences))]
+    return [wrong.get(9 * i + 6, "") for i in range(len(sentences))]
 
 
 def main():

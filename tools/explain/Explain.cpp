@@ -8,6 +8,7 @@
 #include "Explain.h"
 #include "bundle/program/ManifestNames.h"
 #include "bundle/program/Program.h"
+#include "runtime/cache/IndexLists.h"
 #include "tools/explain/KeptPairs.h"
 
 #include <algorithm>
@@ -74,7 +75,7 @@ std::vector<int64_t> firstRefreshes(const Manifest &manifest, const Rule &rule,
 /// Of each selection the keys that are always listed.
 struct AlwaysListed {
   std::vector<int64_t> keys; ///< of sets that change as many as there can be
-  std::vector<bool> exact;   ///< whether there are always so many
+  std::vector<bool> exact;   ///< whether lists always have as many keys
 };
 
 AlwaysListed alwaysListed(const Manifest &manifest,
@@ -100,6 +101,10 @@ AlwaysListed alwaysListed(const Manifest &manifest,
         (set->kind == Kind::Block || set->kind == Kind::Prompt ||
          set->kind == Kind::Response || set->kind == Kind::All));
   }
+  for (size_t i = 0; i < manifest.selections.size(); ++i)
+    if (int64_t outer = manifest.selections[i].within; outer >= 0)
+      always.exact[i] =
+          always.exact[i] && always.exact[static_cast<size_t>(outer)];
   return always;
 }
 
@@ -232,7 +237,13 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
   auto kept = [&](int64_t of) { return of > 0 ? selection.kept(of) : 0; };
   result.of = blocks ? blocksOf(run.length) : run.length;
   const AlwaysListed always = alwaysListed(manifest, run);
-  result.keys = selection.listed(result.of, always.keys[index]);
+  result.keys = selection.listed(
+      rt::keysToChoose(
+          manifest.selections, selection, result.of, run.prompt,
+          selection.within < 0
+              ? 0
+              : always.keys[static_cast<size_t>(selection.within)]),
+      always.keys[index]);
   result.keysExact = always.exact[index];
   if (selection.isolation != Selection::Isolation::None) {
     int64_t prompt = std::min(blocksOf(run.prompt), result.of - 1);
@@ -246,6 +257,9 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
     result.keys = first + kept(result.of - prompt);
   }
   result.fasterBelow = fasterBelow(machine, blocks, selection.group);
+  result.read = std::any_of(
+      manifest.rules.begin(), manifest.rules.end(),
+      [&](const Rule &rule) { return reads(manifest, rule, index); });
   const int64_t lists =
       request.shape.heads /
       selection.headsPerList(request.shape.heads, request.shape.kvHeads);

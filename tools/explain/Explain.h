@@ -104,8 +104,10 @@ struct SelectionExplanation {
   /// On the estimate's machine: attention over a list of fewer than this share
   /// of what there is takes less time than dense attention.
   double fasterBelow = 1;
+  bool read = true; ///< by attention; else others choose within it alone
   bool faster() const {
-    return static_cast<double>(keys) < fasterBelow * static_cast<double>(of);
+    return !read ||
+           static_cast<double>(keys) < fasterBelow * static_cast<double>(of);
   }
   /// What the index lists of all heads cost on one target.
   struct Lists {

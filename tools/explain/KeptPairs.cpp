@@ -37,11 +37,21 @@ void addListed(std::vector<ListedKeys> &lists, const Term &term, int64_t keys) {
     list->bounds.push_back(boundOf(term));
 }
 
-/// Keys of one row's list, at most, of n visible ones.
-int64_t listedKeys(const Selection &selection, int64_t n, int64_t prompt,
-                   int64_t always, bool &exact) {
+/// Keys of one row's list, at most, of n visible ones. `always`: of each
+/// selection the visible keys that it always lists; empty: none.
+int64_t listedKeys(std::span<const Selection> all, size_t index, int64_t n,
+                   int64_t prompt, std::span<const int64_t> always,
+                   bool &exact) {
+  const Selection &selection = all[index];
+  auto alwaysIn = [&](int64_t selection) {
+    return always.empty() || selection < 0
+               ? 0
+               : std::min(n, always[static_cast<size_t>(selection)]);
+  };
   if (selection.kind == Selection::Kind::Columns)
-    return selection.listed(n, std::min(n, always));
+    return selection.listed(
+        rt::keysToChoose(all, selection, n, prompt, alwaysIn(selection.within)),
+        alwaysIn(static_cast<int64_t>(index)));
   const rt::BlockSpans spans = rt::blockSpans(selection, n, prompt);
   // A span's last block may be shorter, and chosen or not.
   exact &= spans.split > 0 ? prompt % selection.group == 0 &&
@@ -71,11 +81,10 @@ Kept heddle::explain::keptPairs(const Kernel &kernel, const Manifest &manifest,
     kept.even &= readsList(term) && term.within.empty();
     if (!readsList(term))
       continue;
-    const auto selection = static_cast<size_t>(term.selection);
     addListed(lists, term,
-              listedKeys(manifest.selections[selection], n, prompt,
-                         step.always.empty() ? 0 : step.always[selection],
-                         kept.exact));
+              listedKeys(manifest.selections,
+                         static_cast<size_t>(term.selection), n, prompt,
+                         step.always, kept.exact));
   }
   if (kept.even) {
     int64_t listed = 0;

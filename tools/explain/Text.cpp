@@ -209,10 +209,19 @@ std::string selectionText(const Selection &selection,
       "selection " + selection.name + ": keeps " + keepText(selection) +
       (selection.kind == Selection::Kind::Blocks
            ? " of the blocks of " + std::to_string(selection.group) + " keys ("
-       : selection.always >= 0
-           ? " of the keys outside of " + toString(manifest, selection.always) +
-                 ", and those inside ("
-           : " of the keys (") +
+           : " of the keys" +
+                 (selection.within >= 0
+                      ? " that " +
+                            manifest
+                                .selections[static_cast<size_t>(
+                                    selection.within)]
+                                .name +
+                            " lists"
+                      : "") +
+                 (selection.always >= 0
+                      ? " outside of " + toString(manifest, selection.always) +
+                            ", and those inside ("
+                      : " (")) +
       (cost.keysExact ? "" : "at most ") + std::to_string(cost.keys) + " of " +
       std::to_string(cost.of) +
       (selection.group == groupOfAll ? ") for " : ") for each ") +

@@ -183,7 +183,7 @@ Status RunRecord::finish(const std::string &path,
     return static_cast<int64_t>(v.size());
   };
   Json selections = Json::array();
-  for (const bundle::Selection &each : about.selections)
+  for (const bundle::Selection &each : about.selections) {
     selections.push_back(
         {{"name", each.name},
          {"kind",
@@ -192,6 +192,10 @@ Status RunRecord::finish(const std::string &path,
          {"keep", bundle::keepText(each)},
          {"per_kv_head", each.perKvHead},
          {"per_layer", each.perLayer}});
+    if (each.within >= 0)
+      selections.back()["within"] =
+          about.selections[static_cast<size_t>(each.within)].name;
+  }
   Json texts = Json::array();
   if (!generation.sequences.empty() && about.text) {
     const std::vector<int32_t> &all = generation.sequences.front();

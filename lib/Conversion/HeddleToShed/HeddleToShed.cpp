@@ -205,8 +205,15 @@ private:
     bool blocks = source.getBlocks();
     Value span = blocks ? writeScores(/*span=*/true) : Value();
     const auto pooled = static_cast<int64_t>(source.getPooled());
+    const auto group = static_cast<int64_t>(source.getWithinGroup());
+    shed::KeySet within;
+    if (source.getWithinBlocks())
+      within = shed::BlocksAttr::get(context, 0, group);
+    else if (group)
+      within = shed::ListAttr::get(context, 0, group);
     shed::TopKOp::create(b, mass, span, blocks,
-                         pooled ? b.getI64IntegerAttr(pooled) : IntegerAttr());
+                         pooled ? b.getI64IntegerAttr(pooled) : IntegerAttr(),
+                         within);
   }
 
   /// The probability that the task's rows give to each key: of all keys, or of

@@ -83,12 +83,44 @@ static Value chosenBy(NVVMBuilder &v, const KeyChoice &choice, Value scores) {
   return choice.pool;
 }
 
+/// Leaves keys outside of the list that row `row` of lists and group `which`
+/// choose within no score, and those inside one above 0.
+static void keepWithin(NVVMBuilder &v, const KeyChoice &choice, Value row,
+                       Value which, Value scores) {
+  auto word = [&](size_t offset) {
+    return v.narrow(v.loadConstant(
+        v.i64(), v.at(choice.args, static_cast<int64_t>(offset)), 8));
+  };
+  constexpr size_t heads = offsetof(abi::IndexList, headsPerList);
+  Value head = v.mul(row, word(offsetof(abi::SelectArgs, list) + heads));
+  KeyList list = loadKeyList(
+      v, choice.encoding, choice.within->blockKeys,
+      v.at(choice.args, offsetof(abi::SelectArgs, within)),
+      v.quotient(head, word(offsetof(abi::SelectArgs, within) + heads)),
+      v.quotient(v.mul(which, choice.group), choice.within->group));
+  Value begin = word(offsetof(abi::SelectArgs, alwaysBegin));
+  Value end = word(offsetof(abi::SelectArgs, alwaysEnd));
+  v.loop(choice.thread, choice.n, choice.threads, [&](Value key) {
+    Value always = v.both(v.compare(CmpIPredicate::sge, key, begin),
+                          v.compare(CmpIPredicate::slt, key, end));
+    Value address = v.at(scores, v.mul(key, 4));
+    // The bits of scores order like integers.
+    Value score = v.greatest(v.load(v.i32(), address, 4), v.word(1));
+    v.store(
+        v.select(v.either(always, containsKey(v, list, key)), score, v.word(0)),
+        address, 4);
+  });
+  v.barrier();
+}
+
 void mlir::heddle::chooseKeys(NVVMBuilder &v, const KeyChoice &choice,
                               Value row, Value which, Value scores) {
   KeyList list = loadKeyList(v, choice.encoding, 0,
                              v.at(choice.args, offsetof(abi::SelectArgs, list)),
                              row, which);
   scores = chosenBy(v, choice, scores);
+  if (choice.within)
+    keepWithin(v, choice, row, which, scores);
   Value shown = shownScores(v, choice, row, which);
   v.when(v.flip(v.isNull(shown), 1), [&] {
     v.loop(choice.thread, choice.n, choice.threads, [&](Value key) {
@@ -230,6 +262,7 @@ void mlir::heddle::chooseBlocks(NVVMBuilder &v, const KeyChoice &choice,
 void SelectLowering::choose(Value row, Value first) {
   KeyChoice choice{encoding, group, threads, args, n, thread, shared};
   choice.pooled = pooled;
+  choice.within = within;
   if (pooled)
     choice.pool = scratchRow(v.word(parts));
   v.loop(v.word(0), v.word(parts), 1, [&](Value part) {

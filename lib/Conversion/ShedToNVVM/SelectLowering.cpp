@@ -79,6 +79,7 @@ SelectLowering::SelectLowering(shed::KernelOp kernel)
       sharesLists(kernel.getSharedLists()),
       ofRange(group == ::heddle::bundle::groupOfAll),
       pooled(static_cast<int64_t>(choiceOf(kernel).getPooled().value_or(0))),
+      within(choiceOf(kernel).getEntriesWithin()),
       functions{functionOf(kernel, false), functionOf(kernel, true)},
       layout(layOut()) {}
 

@@ -105,6 +105,7 @@ private:
   const bool sharesLists;   ///< query heads of a group share lists
   const bool ofRange;       ///< one group, of some of the rows
   const int64_t pooled;     ///< scores that are pooled, or 0
+  const std::optional<shed::KeyEntries> within; ///< see KeyChoice
   /// Of the logits: of all keys and of the span's.
   const ::heddle::bundle::Scores functions[2];
   const SharedLayout layout;

@@ -10,6 +10,8 @@
 
 #include "IndexSource.h"
 
+#include <optional>
+
 namespace mlir::heddle {
 
 /// The exact top k of a row of scores, written straight as an index list, by
@@ -86,6 +88,8 @@ struct KeyChoice {
   /// and `pool` is a row of scratch to write them to.
   int64_t pooled = 0;
   Value pool = {};
+  /// The form of the lists whose keys alone are chosen from, if there are any.
+  std::optional<shed::KeyEntries> within = {};
 };
 
 /// Writes the list of row `row` of lists and group `which` (i32) of its keys'

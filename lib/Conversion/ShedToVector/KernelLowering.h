@@ -174,6 +174,7 @@ private:
   Value massAt(bool span);
   void topK(shed::TopKOp op);
   Value chosenBy(Value mass, int64_t pooled);
+  void keepWithin(const shed::KeyEntries &entries, Value mass);
   void poolMass(Value mass, Value from, Value to, Value split, Value padded);
   Value storeLargest(Value scores, Value from, Value to, Value keep,
                      Value limit, Value target);

@@ -109,6 +109,45 @@ void KernelLowering::poolMass(Value mass, Value from, Value to, Value split,
   });
 }
 
+/// Leaves keys outside of the list that the task chooses within no score, and
+/// those inside one above 0.
+void KernelLowering::keepWithin(const shed::KeyEntries &entries, Value mass) {
+  auto listField = [&](Type type, size_t offset) {
+    return field(type, offsetof(abi::SelectArgs, within) + offset);
+  };
+  Value keep = listField(v.i64(), offsetof(abi::IndexList, keep));
+  Value heads = listField(v.i64(), offsetof(abi::IndexList, headsPerList));
+  Value split = listField(v.i64(), offsetof(abi::IndexList, split));
+  Value row = arith::DivUIOp::create(v.b, v.mul(listRow, headsPerList), heads);
+  Value group =
+      v.add(v.mul(row, listField(v.i64(), offsetof(abi::IndexList, groups))),
+            v.quotient(v.mul(task, *kernel.getGroup()), entries.group));
+  Value list = v.at(listField(v.ptr(), offsetof(abi::IndexList, indices)),
+                    v.mul(v.mul(group, keep), 4));
+  auto scoreAt = [&](Value key) { return v.at(mass, v.mul(key, 4)); };
+  auto clear = [&](Value from, Value to) {
+    v.loop(from, to, 1,
+           [&](Value key) { v.store(v.integer(v.i32(), 0), scoreAt(key)); });
+  };
+  // Entries ascend. Carried: the end of those before.
+  Value behind = v.loop(
+      v.constant(0), keep, 1, v.constant(0), [&](Value t, ValueRange end) {
+        Value entry = v.widen(v.load(v.i32(), v.at(list, v.mul(t, 4))));
+        KeyRange keys = {entry, v.add(entry, 1)};
+        if (entries.blockKeys)
+          keys = blockKeys(entry, split, entries.blockKeys);
+        clear(end[0], keys.first);
+        // The bits of scores order like integers.
+        v.loop(keys.first, keys.end, 1, [&](Value key) {
+          v.store(
+              v.greatest(v.load(v.i32(), scoreAt(key)), v.integer(v.i32(), 1)),
+              scoreAt(key));
+        });
+        return Values{keys.end};
+      })[0];
+  clear(behind, n);
+}
+
 /// The scores that keys are chosen by: infinity where they are always listed,
 /// the others' pooled.
 Value KernelLowering::chosenBy(Value mass, int64_t pooled) {
@@ -138,6 +177,9 @@ Value KernelLowering::chosenBy(Value mass, int64_t pooled) {
     });
     mass = to;
   }
+  if (auto topK = cast<shed::TopKOp>(kernel.getBody().front().back());
+      topK.getWithin())
+    keepWithin(*topK.getEntriesWithin(), mass);
   v.loop(begin, end, 1, [&](Value key) {
     v.store(v.real(std::numeric_limits<float>::infinity()), at(mass, key));
   });

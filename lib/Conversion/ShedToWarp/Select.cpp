@@ -237,6 +237,7 @@ void SelectWriter::choose(Value row, Value first) {
   choice.shared = warp::SpaceOp::create(v.b, v.i32(), TopK::sharedBytes(),
                                         /*over_tiles=*/false, IntegerAttr());
   choice.pooled = pooled;
+  choice.within = within;
   if (pooled)
     choice.pool = scratchRow(v.word(parts));
   v.loop(v.word(0), v.word(parts), 1, [&](Value part) {

@@ -39,7 +39,9 @@ public:
         pooled(static_cast<int64_t>(
             cast<shed::TopKOp>(kernel.getBody().front().back())
                 .getPooled()
-                .value_or(0))) {}
+                .value_or(0))),
+        within(cast<shed::TopKOp>(kernel.getBody().front().back())
+                   .getEntriesWithin()) {}
 
   LogicalResult run();
 
@@ -63,6 +65,7 @@ private:
   const int64_t parts;  ///< groups that a block scores together
   const bool blocks;    ///< chooses blocks of `group` keys
   const int64_t pooled; ///< scores that are pooled, or 0
+  const std::optional<shed::KeyEntries> within; ///< see KeyChoice
 
   // Values of the function: before all turns.
   Value args, scratch;

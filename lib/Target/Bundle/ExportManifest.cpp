@@ -42,6 +42,8 @@ bundle::Kernel exportKernel(KernelOp op, const Indices &indices) {
     result.perKvHead = op.getPerKvHead();
     result.perLayer = op.getPerLayer();
     result.pooled = static_cast<int64_t>(op.getPooled());
+    result.withinGroup = static_cast<int64_t>(op.getWithinGroup());
+    result.withinBlocks = op.getWithinBlocks();
     return result;
   }
   result.kind = bundle::Kernel::Kind::Attention;

@@ -127,7 +127,8 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
       if (!bound.selections.empty()) {
         const bundle::Selection &selection =
             program.selections[bound.selections.front()];
-        keep = selection.kept(n);
+        keep = selection.kept(
+            keysToChoose(program.selections, selection, n, 0, 0));
       }
       fixedPairs[k] +=
           config.queryHeads * rt::fixedPairs(bound.kernel->terms, n, keep);
@@ -227,6 +228,9 @@ Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
         for (int64_t s = 0; s < sequences; ++s) {
           abi::SelectArgs args = abi::selectArgsOf(attentionOf(s));
           args.list = lists.list(layer, s, refresh.selection);
+          if (int64_t outer = program.selections[refresh.selection].within;
+              outer >= 0)
+            args.within = lists.list(layer, s, outer);
           append(args);
         }
       }

@@ -131,6 +131,43 @@ TEST(IndexLists, HaveRoomForAllKeysWhereSomeAreAlwaysListed) {
   EXPECT_EQ(lists->list(0, 0, 0).keep, 6);
 }
 
+TEST(IndexLists, HaveWhatTheirOuterListsSurelyHave) {
+  bundle::Selection outer, inner;
+  outer.keep = inner.keep = {1, 2};
+  outer.group = inner.group = 32;
+  inner.within = 0;
+  auto from = [&](int64_t n, int64_t prompt, int64_t always = 0) {
+    const std::vector<bundle::Selection> all = {outer, inner};
+    return keysToChoose(all, inner, n, prompt, always);
+  };
+  EXPECT_EQ(from(100, 40), 50);
+  EXPECT_EQ(from(100, 40, 20), 60); // 20 and a half of 80
+  EXPECT_EQ(from(10, 4, 20), 10);   // no more are there
+  outer.kind = bundle::Selection::Kind::Blocks;
+  EXPECT_EQ(from(100, 40), 36); // {96..99} and another one
+  EXPECT_EQ(from(128, 40), 64);
+  EXPECT_EQ(from(20, 5), 20);
+  outer.isolation = bundle::Selection::Isolation::Spans;
+  EXPECT_EQ(from(100, 40), 8 + 28); // of 32 and 8, of 32 and 28
+  EXPECT_EQ(from(1, 1), 1);
+  EXPECT_EQ(keysToChoose({}, outer, 7, 3, 0), 7); // within none
+
+  IndexListShape shape = example();
+  shape.selections = {outer, inner};
+  Result<IndexLists> lists = IndexLists::allocate(shape);
+  ASSERT_TRUE(lists) << lists.error().text();
+  lists->see(0, 8, 3);
+  EXPECT_EQ(lists->list(0, 0, 1).keep, 4); // all of both blocks: 8
+  shape.selections[0].always = 0;
+  shape.selections[0].kind = bundle::Selection::Kind::Columns;
+  shape.selections[0].isolation = bundle::Selection::Isolation::None;
+  lists = IndexLists::allocate(shape);
+  ASSERT_TRUE(lists) << lists.error().text();
+  EXPECT_EQ(lists->list(0, 0, 1).keep, 4); // at most, until it is known
+  lists->keep(0, 0, 1, 8, 3);
+  EXPECT_EQ(lists->list(0, 0, 1).keep, 3);
+}
+
 TEST(IndexLists, RememberWhichAreFilled) {
   Result<IndexLists> lists = IndexLists::allocate(example());
   ASSERT_TRUE(lists);

@@ -26,6 +26,8 @@ std::string conformance::toString(const Choice &choice) {
   if (choice.alwaysBegin < choice.alwaysEnd)
     text += " always=" + std::to_string(choice.alwaysBegin) + ".." +
             std::to_string(choice.alwaysEnd);
+  if (choice.outer)
+    text += " within lists of " + std::to_string(choice.outer->list.keep);
   return text;
 }
 
@@ -45,6 +47,8 @@ void conformance::Choice::fill(abi::SelectArgs &args) const {
   args.rowEnd = rowEnd;
   args.alwaysBegin = alwaysBegin;
   args.alwaysEnd = alwaysEnd;
+  if (outer)
+    args.within = outer->list;
 }
 
 int64_t conformance::headsPerList(const Kernel &kernel, const Shape &shape) {
@@ -53,23 +57,59 @@ int64_t conformance::headsPerList(const Kernel &kernel, const Shape &shape) {
                             : 1;
 }
 
+/// Random lists for a kernel to choose within, of heads that share at least as
+/// much as its own.
+static void drawOuter(const bundle::Kernel &kernel, const Shape &shape,
+                      std::mt19937_64 &random, Choice &choice) {
+  choice.from = shape.n;
+  if (kernel.withinGroup == 0)
+    return;
+  bundle::Selection selection;
+  selection.group = kernel.withinGroup;
+  if (kernel.withinBlocks) {
+    selection.kind = bundle::Selection::Kind::Blocks;
+  } else {
+    selection.perLayer = kernel.perLayer || random() % 3 == 0;
+    selection.perKvHead =
+        !selection.perLayer && (kernel.perKvHead || random() % 2);
+  }
+  // Of long sequences few, so that all lists have room.
+  const int64_t most = std::min<int64_t>(shape.n, shape.n > 8192 ? 512 : 8192);
+  const int64_t keep =
+      1 + static_cast<int64_t>(random() % static_cast<uint64_t>(most));
+  choice.outer = std::make_shared<RandomLists>(shape, selection, keep, random,
+                                               /*whole=*/true);
+  const abi::IndexList &list = choice.outer->list;
+  choice.from = list.keep;
+  if (kernel.withinBlocks) {
+    const int64_t out =
+        bundle::blockCount(shape.n, selection.group, list.split) - list.keep;
+    choice.from = std::max(list.keep, shape.n - out * selection.group);
+  }
+}
+
 std::vector<Choice> conformance::choicesFor(const bundle::Kernel &kernel,
-                                            int64_t n,
+                                            const Shape &shape,
                                             std::mt19937_64 &random) {
+  const int64_t n = shape.n;
   auto upTo = [&](int64_t most) {
     return 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(most));
   };
   if (!kernel.blocks) {
-    std::vector<Choice> columns = {{.keep = 1}, {.keep = upTo(n)}, {.keep = n}};
-    Choice &beside = columns.emplace_back();
-    beside.alwaysBegin = upTo(n) - 1;
-    beside.alwaysEnd = beside.alwaysBegin + upTo(n - beside.alwaysBegin);
-    const int64_t always = beside.alwaysEnd - beside.alwaysBegin;
-    beside.keep = always + (always < n ? upTo(n - always) : 0);
+    std::vector<Choice> columns(4);
     for (Choice &each : columns) {
+      drawOuter(kernel, shape, random, each);
       each.rowBegin = upTo(n) - 1;
       each.rowEnd = each.rowBegin + upTo(n - each.rowBegin);
     }
+    columns[1].keep = upTo(columns[1].from);
+    columns[2].keep = columns[2].from;
+    Choice &beside = columns[3];
+    beside.alwaysBegin = upTo(n) - 1;
+    beside.alwaysEnd = beside.alwaysBegin + upTo(n - beside.alwaysBegin);
+    const int64_t always = beside.alwaysEnd - beside.alwaysBegin;
+    beside.keep =
+        always + (always < beside.from ? upTo(beside.from - always) : 0);
     return columns;
   }
   int64_t all = bundle::blockCount(n, kernel.group, 0);

@@ -65,6 +65,9 @@ struct Choice {
   bool bySpan = false; ///< the second span is scored by itself
   /// Of a group of all rows those that score, and keys that are always listed.
   int64_t rowBegin = 0, rowEnd = 0, alwaysBegin = 0, alwaysEnd = 0;
+  int64_t from = 0; ///< of keys, how many there surely are to choose from
+  /// The lists that are chosen within, as Int32, if there are any.
+  std::shared_ptr<RandomLists> outer = nullptr;
 
   /// The rows of group `which` of a kernel.
   std::pair<int64_t, int64_t> rowsOf(const bundle::Kernel &kernel,
@@ -79,9 +82,10 @@ int64_t headsPerList(const bundle::Kernel &kernel, const Shape &shape);
 /// "keep=3 boundary=2 split=40 by span"
 std::string toString(const Choice &choice);
 
-/// Choices on n keys: one, some and all of them, some beside others that are
-/// always listed, and of blocks in each of the ways to tell spans apart.
-std::vector<Choice> choicesFor(const bundle::Kernel &kernel, int64_t n,
+/// Choices on a shape's keys: one, some and all that there are to choose from,
+/// some beside others that are always listed, and of blocks in each of the ways
+/// to tell spans apart.
+std::vector<Choice> choicesFor(const bundle::Kernel &kernel, const Shape &shape,
                                std::mt19937_64 &random);
 
 /// Inputs of a shape, with lists of `keep` keys where the kernel has lists.

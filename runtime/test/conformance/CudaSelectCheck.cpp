@@ -34,10 +34,11 @@ public:
     for (const std::shared_ptr<Inputs> &each : inputs) {
       Lists &lists = all.emplace_back();
       const int64_t n = each->problem.shape.n;
-      const std::vector<Choice> choices = choicesFor(kernel, n, random);
+      const std::vector<Choice> choices =
+          choicesFor(kernel, each->problem.shape, random);
       lists.choice = choices[random() % choices.size()];
       if (!blocks && lists.choice.alwaysBegin == lists.choice.alwaysEnd)
-        lists.choice.keep = each->keep;
+        lists.choice.keep = std::min(each->keep, lists.choice.from);
       name += ", " + toString(lists.choice);
       lists.groups = (n - 1) / group + 1;
       lists.count = heads() / share * lists.groups;
@@ -49,6 +50,8 @@ public:
       lists.spanLse = plan.add("span lse", each->problem.lse.size());
       lists.spanLseOnHost =
           std::make_unique<GuardedBuffer>(each->problem.lse.size());
+      if (lists.choice.outer)
+        encodeOuter(lists, n);
     }
     scratchRow = bundle::scratchRowBytes(variant, longest());
     scratch = plan.add("scratch", scratchRow * gridBlocks * count);
@@ -69,7 +72,10 @@ public:
     for (size_t s = 0; s < inputs.size(); ++s)
       if (!upload(slots[s].lse, problem(s).lse.data(), problem(s).lse.size()) ||
           !upload(all[s].spanLse, all[s].spanLseOnHost->data(),
-                  all[s].spanLseOnHost->size()))
+                  all[s].spanLseOnHost->size()) ||
+          (all[s].choice.outer &&
+           !upload(all[s].outer, all[s].encodedOuter.data(),
+                   static_cast<int64_t>(all[s].encodedOuter.size()))))
         return;
     std::vector<std::vector<std::byte>> first(inputs.size());
     if (!launch(true))
@@ -100,7 +106,29 @@ private:
     ArenaPlan::Slot indices = 0, scores = 0, spanLse = 0;
     std::unique_ptr<GuardedBuffer> spanLseOnHost;
     std::vector<int64_t> picked; ///< lists that are compared
+    /// What is chosen within, as the kernel reads it.
+    std::vector<std::byte> encodedOuter;
+    int64_t outerRowBytes = 0;
+    ArenaPlan::Slot outer = 0;
   };
+
+  void encodeOuter(Lists &lists, int64_t n) {
+    const abi::IndexList &list = lists.choice.outer->list;
+    const bundle::Encoding form =
+        kernel.withinBlocks ? bundle::Encoding::Int32 : encoding;
+    lists.outerRowBytes = bundle::listRowBytes(form, n, list.keep);
+    const int64_t rows = heads() / list.headsPerList * list.groups;
+    lists.encodedOuter.resize(rows * lists.outerRowBytes);
+    rt::parallelFor(rows, [&](int64_t row, int) {
+      bundle::encodeList(form, n,
+                         std::span(static_cast<const int32_t *>(list.indices) +
+                                       row * list.keep,
+                                   static_cast<size_t>(list.keep)),
+                         lists.encodedOuter.data() + row * lists.outerRowBytes);
+    });
+    lists.outer = plan.add("outer lists",
+                           static_cast<int64_t>(lists.encodedOuter.size()));
+  }
 
   void pickGroups(size_t s, std::mt19937_64 &random) {
     const Shape &shape = problem(s).shape;
@@ -174,6 +202,10 @@ private:
       args.list.indices = address<void>(all[s].indices);
       if (args.spanLse)
         args.spanLse = address<float>(all[s].spanLse);
+      if (all[s].choice.outer) {
+        args.within.indices = address<void>(all[s].outer);
+        args.within.rowBytes = all[s].outerRowBytes;
+      }
       argumentBlocks.push_back(args);
       // Lists arrive poisoned (with no -1), bitmaps cleared beyond their last
       // key.
@@ -251,9 +283,13 @@ private:
     std::vector<double> keys = rt::reference::listScores(
         hostArgs(s), at / all[s].groups, begin, end, lse.as<float>(),
         shape.headDim, shape.dtype, kernel.scores);
-    return blocks ? rt::reference::blockMeans(keys, group, all[s].choice.split,
-                                              all[s].choice.bySpan)
-                  : rt::reference::chosenBy(hostArgs(s), keys, kernel.pooled);
+    return blocks
+               ? rt::reference::blockMeans(keys, group, all[s].choice.split,
+                                           all[s].choice.bySpan)
+               : rt::reference::chosenWithin(
+                     hostArgs(s), kernel, at / all[s].groups,
+                     at % all[s].groups,
+                     rt::reference::chosenBy(hostArgs(s), keys, kernel.pooled));
   }
 
   void compareScores(size_t s, int64_t at, std::span<const float> found,

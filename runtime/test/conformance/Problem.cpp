@@ -193,7 +193,7 @@ RandomLists::Form RandomLists::formOf(const Shape &shape,
             keep, shape.n};
   form.headsPerList = share;
   if (selection.kind == bundle::Selection::Kind::Blocks) {
-    form.blocks = true;
+    form.lacking = true;
     if (random() % 2)
       form.split =
           static_cast<int64_t>(random() % static_cast<uint64_t>(shape.n));
@@ -204,8 +204,14 @@ RandomLists::Form RandomLists::formOf(const Shape &shape,
 }
 
 RandomLists::RandomLists(const Shape &shape, const bundle::Selection &selection,
-                         int64_t keep, std::mt19937_64 &random)
-    : RandomLists(formOf(shape, selection, keep, random), random) {}
+                         int64_t keep, std::mt19937_64 &random, bool whole)
+    : RandomLists(
+          [&] {
+            Form form = formOf(shape, selection, keep, random);
+            form.lacking &= !whole;
+            return form;
+          }(),
+          random) {}
 
 RandomLists::RandomLists(const Form &form, std::mt19937_64 &random)
     : memory(form.rows * form.groups * form.keep *
@@ -220,7 +226,7 @@ RandomLists::RandomLists(const Form &form, std::mt19937_64 &random)
     std::shuffle(keys.begin(), keys.end(), random);
     next = std::copy_n(keys.begin(), form.keep, next);
     std::sort(next - form.keep, next);
-    if (form.blocks && form.keep > 1 && below(random, 4) == 0)
+    if (form.lacking && form.keep > 1 && below(random, 4) == 0)
       std::fill(next - 1 - below(random, form.keep - 1), next, -1);
   }
   memory.protect(true);

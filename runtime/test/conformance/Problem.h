@@ -89,9 +89,9 @@ inline bool takesParts(const bundle::Kernel &kernel) {
 struct RandomLists {
   /// As the selection has them: `keep` of the n keys, or about as large a share
   /// of the blocks, which start anew somewhere in every other sequence; some
-  /// lists of blocks lack entries at their end.
+  /// lists of blocks lack entries at their end, but where all are `whole`.
   RandomLists(const Shape &shape, const bundle::Selection &selection,
-              int64_t keep, std::mt19937_64 &random);
+              int64_t keep, std::mt19937_64 &random, bool whole = false);
   GuardedBuffer memory;
   abi::IndexList list;
 
@@ -100,7 +100,7 @@ private:
     int64_t rows, groups, keep;
     int64_t entries; ///< numbers to choose from
     int64_t split = 0, headsPerList = 1;
-    bool blocks = false;
+    bool lacking = false; ///< some lack entries
   };
   RandomLists(const Form &form, std::mt19937_64 &random);
   static Form formOf(const Shape &shape, const bundle::Selection &selection,

@@ -101,7 +101,9 @@ private:
         problem.shape.dtype, kernel.scores);
     return blocks ? rt::reference::blockMeans(keys, group, choice.split,
                                               choice.bySpan)
-                  : rt::reference::chosenBy(args, keys, kernel.pooled);
+                  : rt::reference::chosenWithin(
+                        args, kernel, at / groups, at % groups,
+                        rt::reference::chosenBy(args, keys, kernel.pooled));
   }
 
   void compare() {
@@ -203,10 +205,10 @@ Finding conformance::checkSelect(const bundle::Kernel &kernel,
   size_t turn = 0;
   for (int64_t ratio : options.ratios) {
     for (int64_t n : options.lengths) {
-      for (const Choice &choice : choicesFor(kernel, n, random)) {
-        Shape shape;
-        shape.n = n;
-        shape.ratio = ratio;
+      Shape shape;
+      shape.n = n;
+      shape.ratio = ratio;
+      for (const Choice &choice : choicesFor(kernel, shape, random)) {
         shape.headDim = variant.headDim;
         shape.padding = static_cast<int64_t>(turn % 4) * 7;
         shape.values = allValues[turn++ % std::size(allValues)];

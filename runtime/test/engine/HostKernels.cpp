@@ -439,9 +439,13 @@ void select(const Compiled &code, const Launch &launch) {
               args, list, ofAll ? args.rowBegin : g * group,
               ofAll ? args.rowEnd : std::min(args.n, (g + 1) * group), lse,
               code.variant.headDim, code.dtype, code.kernel.scores);
-          return blocks ? reference::blockMeans(keys, group, args.list.split,
-                                                args.spanLse != nullptr)
-                        : reference::chosenBy(args, keys, code.kernel.pooled);
+          return blocks
+                     ? reference::blockMeans(keys, group, args.list.split,
+                                             args.spanLse != nullptr)
+                     : reference::chosenWithin(
+                           args, code.kernel, list, g,
+                           reference::chosenBy(args, keys, code.kernel.pooled),
+                           code.variant.encoding);
         };
         const std::vector<double> scores = scoresBy(args.lse);
         std::vector<double> span;

@@ -731,6 +731,34 @@ TEST_F(RunTest, HostDrivenListsOfALayerByABlock) {
   }
 }
 
+/// Columns for 16 rows within columns for 32, which are chosen less often; by a
+/// captured run, and beside keys that are always listed by one that is not.
+TEST_F(RunTest, ColumnsWithinOthers) {
+  makeModel(tiny);
+  for (bundle::Encoding encoding :
+       {bundle::Encoding::Int32, bundle::Encoding::Uint16,
+        bundle::Encoding::Bitmap}) {
+    bundle::Manifest manifest = gpuManifest({.encodings = {encoding}});
+    manifest.selections[0].group = 32;
+    manifest.selections[1].within = 0;
+    manifest.selections[1].cadence = cadence(bundle::Cadence::Kind::Every, 2);
+    for (bundle::Kernel &kernel : manifest.kernels)
+      if (kernel.name == "select_16")
+        kernel.withinGroup = 32;
+    setRule(manifest, "two_columns", {0, 1});
+    // What is chosen within is not read besides.
+    for (bundle::Kernel &kernel : manifest.kernels)
+      if (kernel.name == "two_columns")
+        kernel.terms.erase(kernel.terms.begin());
+    manifest.rules.front().phases.front().when.cadence =
+        manifest.selections[1].cadence;
+    compare(manifest, promptsOf({50, 7}), lengthsOf(16, 16, 8));
+    manifest.positions = {positions(bundle::Positions::Kind::Response)};
+    manifest.selections[1].always = 0;
+    compareHostDriven(manifest, promptsOf({50, 7}), lengthsOf(16, 16, 8));
+  }
+}
+
 /// Attention by `kernel` over what was committed lately and the next masks.
 static bundle::Manifest overVisiblePositions(const char *kernel) {
   bundle::Manifest manifest = gpuManifest();

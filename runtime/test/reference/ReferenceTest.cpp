@@ -231,6 +231,47 @@ TEST(Reference, SharedListsScoreByTheMeanOverHeads) {
   EXPECT_NEAR(scores[0], (1 / 2.0 + 1 / 4.0) / 2, 1e-6);
 }
 
+TEST(Reference, KeysOutsideOfAnotherListScoreNothing) {
+  using heddle::bundle::Encoding;
+  // Of two lists for two heads each, for groups of 64 rows, the second one's
+  // for its second group: of row 3 and group 5 of lists for a head and 16 rows.
+  heddle::bundle::Kernel kernel;
+  kernel.group = 16;
+  heddle::abi::SelectArgs args{};
+  args.n = 6;
+  args.list.headsPerList = 1;
+  args.alwaysBegin = 4;
+  args.alwaysEnd = 5;
+  int32_t keys[] = {0, 1, 2, 3, 4, 5, 1, 3};
+  args.within = heddle::bundle::int32Lists(keys, 2, 2);
+  args.within.headsPerList = 2;
+  const double inf = std::numeric_limits<double>::infinity(),
+               least = std::numeric_limits<float>::denorm_min();
+  const std::vector<double> by = {5, 0, 3, 2, inf, 1};
+  auto left = [&](Encoding encoding = Encoding::Int32) {
+    return reference::chosenWithin(args, kernel, 3, 5, by, encoding);
+  };
+  EXPECT_EQ(left(), by); // within none
+  kernel.withinGroup = 64;
+  EXPECT_EQ(left(), (std::vector<double>{0, least, 0, 2, inf, 0}));
+  uint8_t bits[64] = {};
+  bits[3 * 16] = 0b101010;
+  args.within.indices = bits;
+  args.within.rowBytes = 16;
+  args.within.keep = 3;
+  EXPECT_EQ(left(Encoding::Bitmap),
+            (std::vector<double>{0, least, 0, 2, inf, 1}));
+  // Blocks of 4 that start anew at key 2: {0, 1} {2, 3, 4, 5}.
+  kernel.withinBlocks = true;
+  kernel.withinGroup = 4;
+  kernel.group = 4;
+  int32_t block = 1;
+  args.within = heddle::bundle::int32Lists(&block, 1, 1);
+  args.within.split = 2;
+  EXPECT_EQ(reference::chosenWithin(args, kernel, 0, 0, by),
+            (std::vector<double>{0, 0, 3, 2, inf, 1}));
+}
+
 TEST(Reference, HeadsAndStridesFollowTheAbi) {
   // Two query heads on one key/value head of one element, rows 3 apart.
   float query[] = {1, 2, -1, 3, 4, -1}, key[] = {5, -1, -1, 6, -1, -1};

@@ -1,4 +1,5 @@
-//===- BlockSelectionTest.cpp - Lists of blocks, of all rows --------------===//
+//===- BlockSelectionTest.cpp - Lists of blocks, of all rows, in lists
+//-----===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -385,6 +386,201 @@ void checkColumns(const Evicting &what, int64_t length, int64_t prompt,
   }
 }
 
+/// Columns that are chosen among the keys of another selection.
+struct Within {
+  bool blocks = false;
+  Isolation isolation = Isolation::None;
+  int64_t outerGroup = size, group = size;
+  int outerShare = 1, share = 1; ///< query heads of a list, of 4
+  int64_t count = 0;             ///< keys that are kept; 0: a half
+  int64_t pooled = 0;
+  bool always = false, outerAlways = false; ///< the response is listed
+};
+
+Selection columnsOf(int64_t group, int share) {
+  Selection selection = blocksOf({1, 2}, KeepRule::Floor, Isolation::None);
+  selection.kind = Selection::Kind::Columns;
+  selection.group = group;
+  selection.perKvHead = share == 2;
+  selection.perLayer = share == 4;
+  return selection;
+}
+
+void checkWithin(const Within &what, int64_t length, int64_t prompt,
+                 bool windowed) {
+  SCOPED_TRACE("blocks " + std::to_string(what.blocks) + " groups " +
+               std::to_string(what.group) + " in " +
+               std::to_string(what.outerGroup) + " heads " +
+               std::to_string(what.share) + " in " +
+               std::to_string(what.outerShare) + " prompt " +
+               std::to_string(prompt) + " of " + std::to_string(length));
+  ModelConfig config;
+  config.layers = 1;
+  config.queryHeads = 4;
+  config.kvHeads = 2;
+  config.headDim = 8;
+  Selection outer = what.blocks
+                        ? blocksOf({1, 2}, KeepRule::Ceil, what.isolation)
+                        : columnsOf(what.outerGroup, what.outerShare);
+  outer.name = "outer";
+  Selection inner = columnsOf(what.group, what.share);
+  inner.count = what.count;
+  inner.pooled = what.pooled;
+  inner.within = 0;
+  inner.cadence.count = 2; // steps 1 and 2: once more within the same lists
+  bundle::Manifest manifest = blocksManifest(outer);
+  manifest.selections.push_back(inner);
+  manifest.kernels[1].terms = {{Term::Kind::Columns, 0, 1}};
+  auto selectOf = [](const Selection &selection) {
+    bundle::Kernel kernel;
+    kernel.kind = bundle::Kernel::Kind::Select;
+    kernel.group = selection.group;
+    kernel.blocks = selection.kind == Selection::Kind::Blocks;
+    kernel.perKvHead = selection.perKvHead;
+    kernel.perLayer = selection.perLayer;
+    kernel.pooled = selection.pooled;
+    return kernel;
+  };
+  manifest.kernels[2] = selectOf(outer);
+  manifest.kernels[2].name = "select";
+  manifest.kernels.push_back(selectOf(inner));
+  manifest.kernels[3].name = "select_within";
+  manifest.kernels[3].withinGroup = outer.group;
+  manifest.kernels[3].withinBlocks = what.blocks;
+  std::vector<bundle::Phase> &phases = manifest.rules[0].phases;
+  phases[0].when.cadence = inner.cadence;
+  phases[0].refreshes.push_back({1, 3, {}});
+  auto set = [&](bundle::Positions::Kind kind) {
+    manifest.positions.emplace_back().kind = kind;
+    return std::ssize(manifest.positions) - 1;
+  };
+  using Kind = bundle::Positions::Kind;
+  int64_t n = length;
+  if (windowed) { // of the response, the first six positions are visible
+    set(Kind::Prompt);
+    manifest.positions[set(Kind::Undecoded)].count = 6;
+    manifest.visible = set(Kind::Union);
+    manifest.positions[2].of = {0, 1};
+    n = prompt + 6;
+  }
+  if (what.always)
+    manifest.selections[1].always = set(Kind::Response);
+  if (what.outerAlways)
+    manifest.selections[0].always = set(Kind::Response);
+  auto executor = ReferenceExecutor::create(manifest, config, DType::F32);
+  ASSERT_TRUE(executor) << executor.error().text();
+  test::States states({{length, prompt}});
+  ASSERT_TRUE((*executor)->beginRun(states.shapes, 3, 3));
+  std::mt19937 random(6);
+  std::vector<std::byte> output;
+
+  std::vector<std::vector<std::set<int64_t>>> from, kept; // [list][group]
+  for (int64_t step : {1, 2}) {
+    test::Tensors memory(config, n, 3, DType::F32, random);
+    auto batch = (*executor)->beginStep(states.all(step, 3));
+    ASSERT_TRUE(batch) << batch.error().text();
+    AttentionTensors tensors = memory.into(output);
+    Status executed = test::executeLayer(**executor, 0, **batch, tensors);
+    ASSERT_TRUE(static_cast<bool>(executed)) << executed.error().text();
+    SelectionView lists = (*executor)->selections(0, 0)->at(0);
+    // What there is to choose from stays as step 1 has found it.
+    const bool anew = what.blocks && what.isolation == Isolation::Spans &&
+                      prompt > 0 && prompt < n;
+    const auto blocks = blocksOf(n, anew ? prompt : n);
+    std::vector<std::vector<std::set<int64_t>>> found(lists.lists);
+    for (int64_t list = 0; list < lists.lists; ++list)
+      for (int64_t g = 0; g < lists.groups; ++g) {
+        found[list].emplace_back();
+        for (int64_t e = 0; e < lists.keep; ++e) {
+          const int32_t entry =
+              lists.indices[(list * lists.groups + g) * lists.keep + e];
+          if (what.blocks)
+            found[list][g].insert(blocks[entry].begin(), blocks[entry].end());
+          else
+            found[list][g].insert(entry);
+        }
+      }
+    if (step == 2) {
+      EXPECT_EQ(found, from);
+    }
+    from = found;
+    // As many as the list with the shortest blocks has.
+    int64_t sure = what.blocks ? n : lists.keep;
+    if (what.blocks)
+      sure -= (std::ssize(blocks) - lists.keep) * size;
+
+    SelectionView view = (*executor)->selections(0, 0)->at(1);
+    ASSERT_TRUE(view.indices);
+    const int64_t begin = what.always ? prompt : n, always = n - begin;
+    const int64_t rest = sure - always;
+    ASSERT_EQ(view.keep,
+              always + (rest <= 0        ? 0
+                        : what.count > 0 ? std::min(what.count, rest)
+                                         : std::max<int64_t>(1, rest / 2)));
+    ASSERT_EQ(view.lists, 4 / what.share);
+    kept.assign(view.lists, {});
+    for (int64_t list = 0; list < view.lists; ++list)
+      for (int64_t g = 0; g < view.groups; ++g) {
+        std::vector<int64_t> rows;
+        for (int64_t i = g * what.group; i < std::min(n, (g + 1) * what.group);
+             ++i)
+          rows.push_back(i);
+        std::vector<double> paid(n);
+        for (int64_t h = list * what.share; h < (list + 1) * what.share; ++h) {
+          const Matrix p = probabilities(tensors, h, n, 1 / std::sqrt(8.0), 0);
+          for (int64_t j = 0; j < n; ++j)
+            paid[j] += meanOver(p, rows, {j});
+        }
+        // Neighbors are those outside of what is always listed.
+        std::vector<double> scores(n, -1);
+        const std::set<int64_t> &inside =
+            from[list * what.share / (4 / lists.lists)]
+                [g * what.group / what.outerGroup];
+        for (int64_t j = 0; j < begin; ++j)
+          for (int64_t k = 0; k < begin; ++k)
+            if (inside.count(j) &&
+                2 * std::abs(j - k) <= std::max<int64_t>(0, what.pooled - 1))
+              scores[j] = std::max(scores[j], paid[k]);
+        std::set<int64_t> expected = best(scores, 0, n, view.keep - always);
+        for (int64_t j : expected)
+          EXPECT_TRUE(inside.count(j)) << "key " << j;
+        for (int64_t j = begin; j < n; ++j)
+          expected.insert(j);
+        const int32_t *own =
+            view.indices + (list * view.groups + g) * view.keep;
+        EXPECT_EQ(std::set<int64_t>(own, own + view.keep), expected)
+            << "step " << step << " list " << list << " group " << g;
+        kept[list].push_back(expected);
+      }
+  }
+
+  // Step 3 attends to these keys and counts them.
+  test::Tensors memory(config, n, 3, DType::F32, random);
+  auto batch = (*executor)->beginStep(states.all(3, 3));
+  ASSERT_TRUE(batch) << batch.error().text();
+  AttentionTensors tensors = memory.into(output);
+  const int64_t before = (*executor)->counters().pairs,
+                visited = (*executor)->visitedPairs();
+  Status executed = test::executeLayer(**executor, 0, **batch, tensors);
+  ASSERT_TRUE(static_cast<bool>(executed)) << executed.error().text();
+  EXPECT_EQ((*executor)->counters().pairs - before,
+            (*executor)->visitedPairs() - visited);
+  const auto *v = static_cast<const float *>(tensors.value);
+  const auto *o = static_cast<const float *>(tensors.output);
+  for (int64_t h = 0; h < config.queryHeads; ++h) {
+    const Matrix p = probabilities(tensors, h, n, 1 / std::sqrt(8.0), 0);
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t e = 0; e < config.headDim; ++e) {
+        double sum = 0, all = 0;
+        for (int64_t j : kept[h / what.share][i / what.group]) {
+          all += p[i][j];
+          sum += p[i][j] * v[j * tensors.valueStride + h / 2 * 8 + e];
+        }
+        ASSERT_NEAR(o[i * tensors.outputStride + h * 8 + e], sum / all, 1e-5);
+      }
+  }
+}
+
 } // namespace
 
 TEST(ColumnSelection, KeepsASetBesideTheBestOfTheOthers) {
@@ -400,6 +596,31 @@ TEST(ColumnSelection, KeepsASetBesideTheBestOfTheOthers) {
     for (int64_t length : {9, 0, 21}) { // a prompt that need not be there
       checkColumns(what, 22, length, false);
       checkColumns(what, 40, length, true);
+    }
+}
+
+TEST(ColumnSelection, ChoosesWithinAnotherSelection) {
+  constexpr int64_t all = bundle::groupOfAll;
+  for (const Within &what :
+       {Within{}, Within{.outerGroup = 16, .count = 3},
+        Within{.outerGroup = all, .group = 8, .outerShare = 4, .share = 2},
+        Within{.outerGroup = all,
+               .group = all,
+               .outerShare = 4,
+               .share = 4,
+               .pooled = 3,
+               .always = true,
+               .outerAlways = true},
+        Within{.outerGroup = 8, .outerShare = 2, .count = 100, .pooled = 5},
+        Within{.outerGroup = 8, .always = true},
+        Within{.outerGroup = 8, .outerAlways = true}, Within{.blocks = true},
+        Within{.blocks = true, .isolation = Isolation::Spans, .count = 5},
+        Within{
+            .blocks = true, .isolation = Isolation::Aligned, .always = true}})
+    for (int64_t prompt : {9, 0, 21}) {
+      checkWithin(what, 22, prompt, false);
+      checkWithin(what, 24, prompt, false);
+      checkWithin(what, 40, prompt, true);
     }
 }
 

@@ -300,3 +300,54 @@ heddle.plan @N4 {
     }
   }
 }
+
+// -----
+
+heddle.plan @N3 {
+  // expected-error@+1 {{selects for groups that are no parts of those that it chooses within}}
+  heddle.kernel @select select(group = 64) by mean_probability within columns(group = 32)
+  heddle.rule default {}
+}
+
+// -----
+
+heddle.plan @N3 {
+  // expected-error@+1 {{a block must be a power of two from 16 to 128 keys, found 256}}
+  heddle.kernel @select select(group = 64) by mean_probability within blocks(size = 256)
+  heddle.rule default {}
+}
+
+// -----
+
+heddle.plan @N4 {
+  // expected-error@+1 {{chooses within @tiles, which does not stand before it}}
+  heddle.selection @fine columns(keep = 0.25, group = 32) by mean_probability within @tiles on every(2)
+  // expected-note@+1 {{the other selection is here}}
+  heddle.selection @tiles blocks(keep = 0.3, size = 128) by mean_probability on every(2)
+  heddle.rule default {}
+}
+
+// -----
+
+heddle.plan @N4 {
+  // expected-error@+1 {{names @none, which is no heddle.selection of the plan}}
+  heddle.selection @fine columns(keep = 0.25, group = 32) by mean_probability within @none on every(2)
+  heddle.rule default {}
+}
+
+// -----
+
+heddle.plan @N4 {
+  heddle.selection @tiles blocks(keep = 0.3, size = 128) by mean_probability on every(2)
+  heddle.selection @fine columns(keep = 0.25, group = 32) by mean_probability within @tiles on every(2)
+  heddle.kernel @dense attention dense writes_lse
+  // expected-note@+1 {{the kernel is here}}
+  heddle.kernel @select select(group = 32) by mean_probability
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @dense
+      // expected-error@+1 {{needs a select kernel of group 32 by mean_probability within blocks(size = 128)}}
+      heddle.refresh @fine with @select
+    }
+  }
+}

@@ -116,6 +116,33 @@ heddle.schedule @evicted {
   attend dense until(%second) then pairs(%kept)
 }
 
+// What is chosen within is refreshed first, seldom; alike selections are one.
+// CHECK-LABEL: heddle.plan @within
+// CHECK: heddle.selection @chunks blocks(keep = 4, size = 128) by mean_probability on every(8)
+// CHECK: heddle.selection @fine columns(keep = 0.25, group = 32) by mean_probability within @chunks on every(2)
+// CHECK-NOT: heddle.selection
+// CHECK: heddle.kernel @select_blocks_128 select(blocks = 128) by mean_probability
+// CHECK: heddle.kernel @select_32_within_blocks128 select(group = 32) by mean_probability within blocks(size = 128)
+// CHECK: heddle.kernel @attention_fine attention [columns(@fine, group = 32)]
+// CHECK: heddle.phase on every(8)
+// CHECK: heddle.refresh @chunks with @select_blocks_128
+// CHECK-NEXT: heddle.refresh @fine with @select_32_within_blocks128
+// CHECK: heddle.phase on every(2)
+// CHECK-NOT: heddle.refresh @chunks
+// CHECK: heddle.refresh @fine with @select_32_within_blocks128
+// CHECK: heddle.phase otherwise
+// CHECK: heddle.attend_with @attention_fine
+heddle.schedule @within {
+  %seldom = cadence every(8)
+  %often = cadence every(2)
+  %chunks = select blocks(keep = 4, size = 128) by mean_probability on %seldom
+  %same = select blocks(keep = 4, size = 128) by mean_probability on %seldom
+  %fine = select columns(keep = 0.25, group = 32) by mean_probability within %chunks on %often
+  %more = select columns(keep = 0.25, group = 32) by mean_probability within %same on %often
+  %both = union %fine, %more
+  attend pairs(%both)
+}
+
 // What is merged is merged by log-sum-exps.
 
 // CHECK-LABEL: heddle.plan @parts

@@ -293,6 +293,10 @@ heddle.plan @plan {
   heddle.kernel @select_shared select(group = 32, per_kv_head) by mean_probability
   // CHECK: heddle.kernel @select_all select(group = all, per_layer) by mean_probability pooled(3)
   heddle.kernel @select_all select(group = all, per_layer) by mean_probability pooled(3)
+  // CHECK: heddle.kernel @select_fine select(group = 32) by mean_probability pooled(3) within columns(group = all)
+  heddle.kernel @select_fine select(group = 32) by mean_probability pooled(3) within columns(group = all)
+  // CHECK: heddle.kernel @select_tiled select(group = 32) by mean_probability within blocks(size = 64)
+  heddle.kernel @select_tiled select(group = 32) by mean_probability within blocks(size = 64)
   heddle.rule default {
     heddle.phase on every(8) {
       heddle.attend_with @dense

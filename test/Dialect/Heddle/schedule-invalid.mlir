@@ -235,7 +235,7 @@ heddle.schedule @P10 {
   %b = select columns(keep = 0.1, group = 64) by mean_probability on %c
   %w = window(64)
   %u = union %w, %b
-  // expected-error@+1 {{is of two sets that selections give; a kernel goes by the lists of one of them}}
+  // expected-error@+1 {{is of two sets that selections give; a kernel goes by the lists of one of them; let one choose within the other: select ... within %other}}
   %i = intersect %a, %u
   attend pairs(%i)
 }

@@ -158,6 +158,24 @@ heddle.schedule @kept_by_a_block(pool = 3) {
   attend dense until(%c) then pairs(%u)
 }
 
+// Columns within columns and within blocks.
+// CHECK-LABEL: heddle.schedule @within
+heddle.schedule @within {
+  %seldom = cadence every(8)
+  %often = cadence every(2)
+  %block = positions block
+  // CHECK: %[[CHUNKS:.+]] = select columns(keep = 0.5, group = all, per_layer)
+  %chunks = select columns(keep = 0.5, group = all, per_layer) by mean_probability of %block on %seldom
+  // CHECK-NEXT: select columns(keep = 64, group = 32) by mean_probability pooled(3) always %{{.*}}block within %[[CHUNKS]] on %{{.+$}}
+  %a = select columns(keep = 64, group = 32) by mean_probability pooled(3) always %block within %chunks on %often
+  // CHECK-NEXT: %[[TILES:.+]] = select blocks(keep = 0.5, size = 128) by mean_probability isolating(spans) on %{{.+}} in layers(0, 4)
+  %tiles = select blocks(keep = 0.5, size = 128) by mean_probability isolating(spans) on %often in layers(0, 4)
+  // CHECK-NEXT: select columns(keep = 0.25, group = 128) by mean_probability within %[[TILES]] on %{{.+}} in layers(0, 4){{$}}
+  %b = select columns(keep = 0.25, group = 128) by mean_probability within %tiles on %often in layers(0, 4)
+  %u = union %a, %b
+  attend pairs(%u)
+}
+
 // Stages.
 // CHECK-LABEL: heddle.schedule @stages
 heddle.schedule @stages {

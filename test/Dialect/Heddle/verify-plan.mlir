@@ -676,3 +676,73 @@ heddle.plan @N9_stages {
     }
   }
 }
+
+// -----
+
+heddle.plan @P20 {
+  // expected-note@+1 {{the other selection is here}}
+  heddle.selection @chunks blocks(keep = 4, size = 128) by mean_probability on every(8)
+  heddle.selection @fine columns(keep = 0.25, group = 32) by mean_probability within @chunks on every(8)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @select select(group = 32) by mean_probability within blocks(size = 128)
+  heddle.kernel @read attention [columns(@fine, group = 32)]
+  heddle.rule default {
+    heddle.phase on every(8) {
+      heddle.attend_with @dense
+      // expected-error@+1 {{chooses within a selection that its rule does not refresh}}
+      heddle.refresh @fine with @select
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @read
+    }
+  }
+}
+
+// -----
+
+heddle.plan @P20 {
+  // expected-note@+1 {{the other selection is here}}
+  heddle.selection @chunks blocks(keep = 4, size = 128) by mean_probability on every(8)
+  heddle.selection @fine columns(keep = 0.25, group = 32) by mean_probability within @chunks on every(8)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @select_tiles select(blocks = 128) by mean_probability
+  heddle.kernel @select select(group = 32) by mean_probability within blocks(size = 128)
+  heddle.kernel @read attention [columns(@fine, group = 32)]
+  heddle.rule default {
+    heddle.phase on every(8) {
+      heddle.attend_with @dense
+      // expected-error@+1 {{must come behind the refresh of the selection that it chooses within}}
+      heddle.refresh @fine with @select
+      heddle.refresh @chunks with @select_tiles
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @read
+    }
+  }
+}
+
+// -----
+
+heddle.plan @P20 {
+  heddle.selection @chunks blocks(keep = 4, size = 128) by mean_probability on every(2)
+  // expected-error@+1 {{is refreshed on every(8), which may lack steps of every(2), on which the selection that it chooses within is refreshed}}
+  heddle.selection @fine columns(keep = 0.25, group = 32) by mean_probability within @chunks on every(8)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @select_tiles select(blocks = 128) by mean_probability
+  heddle.kernel @select select(group = 32) by mean_probability within blocks(size = 128)
+  heddle.kernel @read attention [columns(@fine, group = 32)]
+  heddle.rule default {
+    heddle.phase on every(2) {
+      heddle.attend_with @dense
+      heddle.refresh @chunks with @select_tiles
+      heddle.refresh @fine with @select
+    }
+    heddle.phase on every(8) {
+      heddle.attend_with @dense
+      heddle.refresh @fine with @select
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @read
+    }
+  }
+}

@@ -350,3 +350,66 @@ shed.kernel @own_of_layer select element(bf16) head_dim(64) group(32) per_layer 
   }
   shed.top_k %r
 }
+
+// -----
+
+shed.kernel @within_fewer_rows select element(bf16) head_dim(64) group(32) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  // expected-error@+1 {{'shed.top_k' op chooses within list 0 of groups of 16 rows; expected list 0 and a multiple of the kernel's 32 rows}}
+  shed.top_k %r within #shed.list<0, group = 16>
+}
+
+// -----
+
+shed.kernel @within_another_list select element(bf16) head_dim(64) group(32) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  // expected-error@+1 {{'shed.top_k' op chooses within list 1 of groups of 32 rows; expected list 0}}
+  shed.top_k %r within #shed.list<1, group = 32>
+}
+
+// -----
+
+shed.kernel @within_no_list select element(bf16) head_dim(64) group(32) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  // expected-error@+1 {{attribute 'within' failed to satisfy constraint: a set that goes by lists}}
+  shed.top_k %r within #shed.window<8>
+}

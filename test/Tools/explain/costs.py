@@ -44,6 +44,7 @@ SCHEDULES = {
     "flashblock": ("exact", "exact"),
     "losa": ("exact", "exact"),
     "sparse-dllm": ("exact", "exact"),
+    "prefilling-dllm --set=chunks=1": ("exact", "exact"),
     "dkv-cache-decode": ("exact", "exact"),
     "dllm-cache": ("exact", "exact"),
     "window-diffusion": ("exact", "exact"),
@@ -58,6 +59,9 @@ SCHEDULES = {
 
 # The same of schedules that are no example: runs that take more steps than planned.
 TEXTS = {
+    "columns-in-blocks": ("%seldom = cadence every(8)  %often = cadence every(4)  %t = select blocks(keep = 1, size = 32) by "
+                          "mean_probability isolating(spans) on %seldom  %s = select columns(keep = 0.3, group = 16) by "
+                          "mean_probability within %t on %often  attend pairs(%s)", "exact", "exact"),
     "shares-above": ("%s = sinks(3)  commit even_above(0.7)  attend pairs(%s)", "at_most", "exact"),
     "waits": ("%phase = cadence every(6)  %next = positions undecoded(first = 3)  %known = positions decoded  "
               "%all = union %known, %next  %window = fix %all on %phase  visible %window  attend dense", "exact", "exact"),

@@ -509,6 +509,7 @@ SelectResult heddle::test::withArguments(
   args.rowEnd = choice.rowEnd;
   args.alwaysBegin = choice.alwaysBegin;
   args.alwaysEnd = choice.alwaysEnd;
+  args.within = choice.within;
   args.position = s.position.data();
   const int64_t elementBytes = s.bf16 ? 2 : 4;
   const Arrays arrays = {

@@ -158,6 +158,7 @@ struct Choice {
   /// Of one group for all rows, those that score; and keys that are always
   /// listed.
   int64_t rowBegin = 0, rowEnd = 0, alwaysBegin = 0, alwaysEnd = 0;
+  abi::IndexList within{}; ///< that is chosen within
 };
 
 struct SelectResult {

@@ -44,7 +44,15 @@ protected:
             "heddle.kernel @shared select(group = 64, per_kv_head) by "
             "mean_probability pooled(3)\n"
             "heddle.kernel @sum select(group = 16, per_layer) by "
-            "mean_probability\n";
+            "mean_probability\n"
+            "heddle.kernel @own select(group = 32) by mean_probability within "
+            "columns(group = 32)\n"
+            "heddle.kernel @fine select(group = 16, per_kv_head) by "
+            "mean_probability pooled(3) within columns(group = all)\n"
+            "heddle.kernel @whole select(group = all, per_layer) by "
+            "mean_probability within columns(group = all)\n"
+            "heddle.kernel @tiled select(group = 32) by mean_probability "
+            "within blocks(size = 64)\n";
     return text;
   }
 };
@@ -163,6 +171,103 @@ TEST_P(Select, ChoosesByRangesAndNeighbors) {
               EXPECT_TRUE(std::binary_search(
                   got.indices.begin() + list,
                   got.indices.begin() + list + choice.keep, key));
+          if (HasFailure())
+            return;
+        }
+}
+
+/// Among the keys of other lists, of which some score 0: these come before all
+/// others.
+TEST_P(Select, ChoosesWithinLists) {
+  KernelSet set(GetParam(), "", kernels(), {"f32", "bf16"}, {64});
+  std::mt19937 random(testSeed());
+  struct Form {
+    const char *name;
+    int64_t group, headsPerList, pooled, outerGroup, outerHeads;
+    bool blocks;
+  };
+  auto below = [&](int64_t bound) {
+    return static_cast<int64_t>(random() % bound);
+  };
+  constexpr int64_t all = bundle::groupOfAll;
+  for (bool bf16 : {false, true})
+    for (int64_t n : lengths)
+      for (const Form &form : {Form{"own", 32, 1, 1, 32, 1, false},
+                               Form{"own", 32, 1, 1, 32, 3, false},
+                               Form{"fine", 16, 3, 3, all, 6, false},
+                               Form{"whole", all, 6, 1, all, 6, false},
+                               Form{"tiled", 32, 1, 1, 64, 1, true}})
+        for (int turn = 0; turn < 4; ++turn) {
+          SCOPED_TRACE(std::string(bf16 ? "bf16 " : "f32 ") + form.name +
+                       " n " + std::to_string(n) + " turn " +
+                       std::to_string(turn));
+          Sequence s(random, bf16, n, 6, 2, 64);
+          std::vector<float> lse = evaluate(s, {}).lse;
+          // Rows that pay nothing: all keys score 0.
+          if (turn == 1)
+            std::fill(lse.begin(), lse.end(),
+                      std::numeric_limits<float>::infinity());
+          Choice choice{.group = form.group, .headsPerList = form.headsPerList};
+          choice.rowEnd = n;
+          if (turn > 1) {
+            choice.alwaysBegin = below(n);
+            choice.alwaysEnd =
+                choice.alwaysBegin + below(n - choice.alwaysBegin + 1);
+          }
+          // The lists: entries, and the keys of each.
+          const int64_t split = form.blocks && turn > 1 ? below(n) : 0;
+          const int64_t entries =
+              form.blocks ? bundle::blockCount(n, form.outerGroup, split) : n;
+          const int64_t keep = 1 + below(entries);
+          const int64_t outerGroups = (n - 1) / form.outerGroup + 1;
+          std::vector<int32_t> order(entries), lists;
+          std::iota(order.begin(), order.end(), 0);
+          std::vector<std::vector<bool>> inside;
+          int64_t sure = n;
+          for (int64_t at = 0; at < 6 / form.outerHeads * outerGroups; ++at) {
+            std::shuffle(order.begin(), order.end(), random);
+            lists.insert(lists.end(), order.begin(), order.begin() + keep);
+            std::sort(lists.end() - keep, lists.end());
+            std::vector<bool> &own = inside.emplace_back(n);
+            for (auto entry = lists.end() - keep; entry != lists.end();
+                 ++entry) {
+              bundle::KeyRange keys = {*entry, *entry + 1};
+              if (form.blocks)
+                keys = bundle::keysOfBlock(*entry, n, form.outerGroup, split);
+              std::fill(own.begin() + keys.first, own.begin() + keys.end, true);
+            }
+            for (int64_t j = choice.alwaysBegin; j < choice.alwaysEnd; ++j)
+              own[j] = true;
+            sure = std::min<int64_t>(sure,
+                                     std::count(own.begin(), own.end(), true));
+          }
+          choice.within = bundle::int32Lists(lists.data(), outerGroups, keep);
+          choice.within.split = split;
+          choice.within.headsPerList = form.outerHeads;
+          const int64_t always = choice.alwaysEnd - choice.alwaysBegin;
+          choice.keep = always + (sure > always ? 1 + below(sure - always) : 0);
+          if (choice.keep == 0)
+            continue;
+          SelectResult got = runSelect(
+              set[std::string(form.name) + (bf16 ? "_bf16_d64" : "_f32_d64")],
+              s, lse, choice);
+          std::vector<float> want =
+              chosenBy(evaluateScores(s, lse, form.group, form.headsPerList), n,
+                       choice.alwaysBegin, choice.alwaysEnd, form.pooled);
+          const int64_t groups = std::ssize(want) / n * form.headsPerList / 6;
+          for (int64_t i = 0; i < std::ssize(want); ++i) {
+            const int64_t row = i / n / groups, group = i / n % groups;
+            const std::vector<bool> &own =
+                inside[row * form.headsPerList / form.outerHeads * outerGroups +
+                       group * form.group / form.outerGroup];
+            want[i] = own[i % n]
+                          ? std::max(want[i],
+                                     std::numeric_limits<float>::denorm_min())
+                          : 0;
+            EXPECT_EQ(got.scores[i] > 0, own[i % n]) << i;
+          }
+          EXPECT_LT(relativeError(got.scores, want), 1e-5);
+          EXPECT_EQ(got.indices, bruteForce(got.scores, n, choice.keep));
           if (HasFailure())
             return;
         }

@@ -568,6 +568,28 @@ private:
         (ends ? " stop(eos, narrowing)" : ""));
   }
 
+  /// What columns in groups of `size`, of heads that share lists as `shared`
+  /// says, may be chosen within.
+  std::string outer(const std::string &size, const std::string &shared,
+                    const std::string &when) {
+    const bool ofAll = size == "all";
+    const std::string keep = "(keep = " + oneOf({"1/8", "1/2", "3", "70"});
+    if (!ofAll && shared.empty() && below(2))
+      return value("s",
+                   "select blocks" + keep + ", size = " +
+                       (below(2) ? size : "128") + ") by mean_probability " +
+                       oneOf({"", "isolating(spans) ", "isolating(aligned) "}) +
+                       "on " + when);
+    const std::string group = ofAll || below(2) ? size : oneOf({"128", "all"});
+    std::string more = below(2) ? shared : ", per_layer";
+    if (shared.empty() && below(3) == 0)
+      more = ", per_kv_head";
+    return value("s", "select columns" + keep + ", group = " + group + more +
+                          ") by mean_probability " +
+                          (below(3) ? "" : "always " + range() + " ") + "on " +
+                          when);
+  }
+
   std::string selection(const std::string &on) {
     std::string keep =
         oneOf({"1/8", "0.2", "50 percent", "1/1", "1/100", "1", "2", "40"});
@@ -601,6 +623,8 @@ private:
       by += "of " + range() + " ";
     if (!drafted && (below(5) == 0 || (ofAll && below(2))))
       by += "always " + range() + " ";
+    if (below(4) == 0)
+      by += "within " + outer(ofAll ? "all" : size, shared, when) + " ";
     return value("s", "select columns(keep = " + keep +
                           ", group = " + (ofAll ? "all" : size) + rounding +
                           shared + ")" + by + "on " + when);

@@ -54,11 +54,16 @@ struct Action {
   bool operator==(const Action &) const = default;
 };
 
-std::string describe(const bundle::Selection &selection) {
+/// The selection, and what it chooses within, whatever their names and places.
+std::string describe(const bundle::Manifest &manifest, int64_t index) {
   bundle::Manifest alone;
-  alone.selections.push_back(selection);
-  alone.selections.front().name = "s";
-  return bundle::toJson(alone);
+  bundle::Selection &own =
+      alone.selections.emplace_back(manifest.selections[index]);
+  const int64_t outer = own.within;
+  own.name = "s";
+  own.within = -1;
+  return bundle::toJson(alone) +
+         (outer < 0 ? "" : "within " + describe(manifest, outer));
 }
 
 /// The actions of each layer at each of `totalSteps` steps.
@@ -77,15 +82,14 @@ std::vector<Action> actions(const bundle::Manifest &manifest,
       Action &action = all.emplace_back();
       for (const bundle::Term &term : manifest.kernels[phase.attention].terms)
         action.pattern.insert(bundle::words(
-            term, bundle::readsList(term)
-                      ? describe(manifest.selections[term.selection])
-                      : ""));
+            term,
+            bundle::readsList(term) ? describe(manifest, term.selection) : ""));
       for (const bundle::Phase::Refresh &refresh : phase.refreshes) {
         const bundle::Selection &selection =
             manifest.selections[refresh.selection];
         if (bundle::includes(selection.cadence,
                              bundle::plannedPlace(t, totalSteps, blockSteps)))
-          action.refreshed.insert(describe(selection));
+          action.refreshed.insert(describe(manifest, refresh.selection));
       }
       action.atOnce = phase.scoring >= 0 && !action.refreshed.empty();
     }

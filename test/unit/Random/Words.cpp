@@ -221,6 +221,7 @@ void test::countWords(ModuleOp module, std::map<std::string, int> &words) {
     if (auto select = dyn_cast<SelectOp>(op)) {
       words["selection rows"] += bool(select.getRows());
       words["selection always"] += bool(select.getAlways());
+      words["selection within"] += bool(select.getWithin());
     }
     if (auto both = dyn_cast<IntersectOp>(op)) {
       words["intersect pairs"] += isa<PairsType>(both.getType());

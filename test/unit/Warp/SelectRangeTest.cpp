@@ -44,10 +44,15 @@ constexpr int64_t headDim = 32, kvHeads = 2;
 struct Form {
   int64_t heads, sharers, pooled;
   Encoding encoding;
+  int64_t group = ::heddle::bundle::groupOfAll;
+  /// Lists that are chosen within, if outerGroup is not 0.
+  int64_t outerGroup = 0, outerSharers = 1;
+  bool outerBlocks = false;
 };
 
 struct Choice {
   int64_t n, keep, rowBegin, rowEnd, alwaysBegin, alwaysEnd;
+  int64_t outerKeep = 0, split = 0;
 };
 
 struct Code {
@@ -58,11 +63,10 @@ struct Code {
 Code compile(const Form &form) {
   const std::string text =
       "shed.kernel @select select element(f32) head_dim(" +
-      std::to_string(headDim) + ") group(" +
-      std::to_string(::heddle::bundle::groupOfAll) + ")" +
+      std::to_string(headDim) + ") group(" + std::to_string(form.group) + ")" +
       (form.sharers > 1 ? " shared_lists" : "") +
       (form.sharers == form.heads ? " per_layer" : "") + " encoding(" +
-      (form.encoding == Encoding::Bitmap ? "bitmap" : "uint16") +
+      std::string(::heddle::bundle::nameOf(form.encoding)) +
       R"() tiling(#shed.mma_tiling<query_rows = 32, warps = 2, keys = 32, stages = 2>) {
   %m = shed.mass_init : !shed.mass
   %r = shed.for_queries init(%m) : !shed.mass {
@@ -80,6 +84,11 @@ Code compile(const Form &form) {
   }
   shed.top_k %r)" +
       (form.pooled ? " pooled(" + std::to_string(form.pooled) + ")" : "") +
+      (form.outerGroup == 0 ? ""
+       : form.outerBlocks   ? " within #shed.blocks<0, size = " +
+                                  std::to_string(form.outerGroup) + ">"
+                            : " within #shed.list<0, group = " +
+                                  std::to_string(form.outerGroup) + ">") +
       "\n}\n";
   DialectRegistry registry;
   mlir::heddle::registerPtxDialects(registry);
@@ -123,7 +132,8 @@ void check(const Form &form, const Code &code, const Choice &c, uint64_t seed) {
   float *query, *key;
   const std::vector<float> queries = rowsOf(c.n * wide, random, query);
   const std::vector<float> keys = rowsOf(c.n * narrow, random, key);
-  const int64_t count = form.heads / form.sharers;
+  const int64_t groups = (c.n - 1) / form.group + 1;
+  const int64_t count = form.heads / form.sharers * groups;
   ::heddle::abi::SelectArgs args{};
   args.query = query;
   args.key = key;
@@ -155,7 +165,38 @@ void check(const Form &form, const Code &code, const Choice &c, uint64_t seed) {
     ++list;
   std::vector<float> scores(count * c.n, -12345.0f);
   args.scores = scores.data();
-  args.list = {list, 1, c.keep, rowBytes, 0, form.sharers};
+  args.list = {list, groups, c.keep, rowBytes, 0, form.sharers};
+  ::heddle::bundle::Kernel kernel;
+  kernel.group = form.group;
+  kernel.withinGroup = form.outerGroup;
+  kernel.withinBlocks = form.outerBlocks;
+  std::vector<uint64_t> outer;
+  if (form.outerGroup > 0) {
+    const Encoding encoding =
+        form.outerBlocks ? Encoding::Int32 : form.encoding;
+    args.within = {
+        nullptr,     (c.n - 1) / form.outerGroup + 1,
+        c.outerKeep, ::heddle::bundle::listRowBytes(encoding, c.n, c.outerKeep),
+        c.split,     form.outerSharers};
+    const int64_t rows = form.heads / form.outerSharers * args.within.groups;
+    outer.resize(rows * args.within.rowBytes / 8 + 4);
+    auto *from = reinterpret_cast<std::byte *>(outer.data());
+    while (reinterpret_cast<uintptr_t>(from) % 16)
+      ++from;
+    args.within.indices = from;
+    std::vector<int32_t> entries(
+        form.outerBlocks
+            ? ::heddle::bundle::blockCount(c.n, form.outerGroup, c.split)
+            : c.n);
+    for (int64_t at = 0; at < rows; ++at) {
+      std::iota(entries.begin(), entries.end(), 0);
+      std::shuffle(entries.begin(), entries.end(), random);
+      std::sort(entries.begin(), entries.begin() + c.outerKeep);
+      ::heddle::bundle::encodeList(
+          encoding, c.n, std::span(entries).first(size_t(c.outerKeep)),
+          from + at * args.within.rowBytes);
+    }
+  }
 
   PtxProgram program(code.ptx, "select");
   constexpr uint32_t blocks = 2;
@@ -173,6 +214,7 @@ void check(const Form &form, const Code &code, const Choice &c, uint64_t seed) {
   machine.allow(lse.data(), std::ssize(lse) * 4);
   machine.allow(scores.data(), std::ssize(scores) * 4);
   machine.allow(list, count * rowBytes);
+  machine.allow(outer.data(), std::ssize(outer) * 8);
   machine.allow(row, blocks * scratchRow);
   for (uint32_t block = 0; block < blocks; ++block)
     machine.run({block, 0, 0}, {reinterpret_cast<uint64_t>(&args),
@@ -180,15 +222,22 @@ void check(const Form &form, const Code &code, const Choice &c, uint64_t seed) {
                                 static_cast<uint64_t>(scratchRow)});
 
   for (int64_t at = 0; at < count; ++at) {
-    const std::vector<double> expected = reference::chosenBy(
-        args,
-        reference::listScores(args, at, c.rowBegin, c.rowEnd, lse.data(),
-                              headDim, ::heddle::rt::DType::F32),
-        form.pooled);
+    const int64_t row = at / groups, group = at % groups;
+    const bool ofAll = groups == 1;
+    const std::vector<double> expected = reference::chosenWithin(
+        args, kernel, row, group,
+        reference::chosenBy(
+            args,
+            reference::listScores(
+                args, row, ofAll ? c.rowBegin : group * form.group,
+                ofAll ? c.rowEnd : std::min(c.n, (group + 1) * form.group),
+                lse.data(), headDim, ::heddle::rt::DType::F32),
+            form.pooled),
+        form.encoding);
     const std::span<const float> found(scores.data() + at * c.n,
                                        static_cast<size_t>(c.n));
     for (int64_t j = 0; j < c.n; ++j)
-      if (std::isinf(expected[j]))
+      if (std::isinf(expected[j]) || expected[j] == 0)
         EXPECT_EQ(static_cast<double>(found[j]), expected[j]) << "key " << j;
       else
         EXPECT_NEAR(found[j] / expected[j], 1, 1e-4) << "key " << j;
@@ -197,6 +246,31 @@ void check(const Form &form, const Code &code, const Choice &c, uint64_t seed) {
         form.encoding, c.n,
         reinterpret_cast<const std::byte *>(list) + at * rowBytes, kept));
     EXPECT_EQ(kept, reference::largest(found, c.keep)) << "list " << at;
+  }
+}
+
+/// Lists in each encoding, of as many and of more rows and heads; blocks, also
+/// those that start anew; beside keys that are always listed, by neighbors.
+TEST(SelectRange, ChoosesWithinLists) {
+  constexpr int64_t all = ::heddle::bundle::groupOfAll;
+  uint64_t seed = 100;
+  const std::pair<Form, std::vector<Choice>> forms[] = {
+      {{4, 1, 0, Encoding::Uint16, 16, 16, 1},
+       {{1, 1, 0, 1, 0, 0, 1},
+        {70, 9, 0, 70, 0, 0, 9},
+        {33, 5, 0, 33, 0, 0, 33}}},
+      {{4, 1, 3, Encoding::Bitmap, 16, 64, 2},
+       {{70, 20, 0, 70, 0, 0, 31}, {131, 12, 0, 131, 7, 15, 40}}},
+      {{4, 4, 0, Encoding::Int32, all, all, 4},
+       {{67, 30, 5, 40, 20, 30, 35}, {40, 37, 0, 40, 3, 40, 1}}},
+      {{4, 1, 0, Encoding::Bitmap, 32, 32, 1, true},
+       {{70, 6, 0, 70, 0, 0, 1}, {100, 8, 0, 100, 50, 53, 2, 41}}}};
+  for (const auto &[form, choices] : forms) {
+    SCOPED_TRACE(testing::Message() << form.group << " in " << form.outerGroup);
+    const Code code = compile(form);
+    ASSERT_FALSE(code.ptx.empty());
+    for (const Choice &choice : choices)
+      check(form, code, choice, seed++);
   }
 }
 

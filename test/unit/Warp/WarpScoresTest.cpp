@@ -36,6 +36,10 @@ struct Form {
   bool blocks = false; ///< chooses blocks of as many keys as the group has rows
   int64_t sharers = 1; ///< heads that share a list
   int64_t pooled = 0;  ///< scores that are pooled, or 0
+  /// Lists that are chosen within, if it is not 0: of as many rows, of blocks
+  /// or of keys, of the kernel's encoding.
+  int64_t outerGroup = 0;
+  bool outerBlocks = false;
 };
 
 /// A pass over all rows, adding to `init`.
@@ -73,8 +77,14 @@ std::string kernelOf(const Form &form) {
             pass("%t", "%e", "span ", "span") +
             "  shed.top_k %r span %t blocks";
   else
-    text += "  shed.top_k %r" +
-            (form.pooled ? " pooled(" + std::to_string(form.pooled) + ")" : "");
+    text +=
+        "  shed.top_k %r" +
+        (form.pooled ? " pooled(" + std::to_string(form.pooled) + ")" : "") +
+        (form.outerGroup == 0 ? ""
+                              : std::string(" within #shed.") +
+                                    (form.outerBlocks ? "blocks<0, size = "
+                                                      : "list<0, group = ") +
+                                    std::to_string(form.outerGroup) + ">");
   text += "\n}\n";
   for (size_t at; (at = text.find("TYPE")) != std::string::npos;)
     text.replace(at, 4, form.type);
@@ -88,6 +98,7 @@ struct Choice {
   int64_t split = 0, boundary = 0, spanKeep = 0;
   bool bySpan = false;
   int64_t alwaysBegin = 0, alwaysEnd = 0; ///< keys that are always listed
+  int64_t outerKeep = 0;
 };
 
 class WarpScores : public testing::Test {
@@ -162,9 +173,52 @@ protected:
     heddle::abi::SelectArgs args{};
     args.alwaysBegin = c.alwaysBegin;
     args.alwaysEnd = c.alwaysEnd;
+    args.n = c.n;
+    args.list.headsPerList = form.sharers;
+    const Encoding outerEncoding =
+        form.outerBlocks || std::string(form.encoding) == "int32"
+            ? Encoding::Int32
+        : std::string(form.encoding) == "uint16" ? Encoding::Uint16
+                                                 : Encoding::Bitmap;
+    heddle::bundle::Kernel kernel;
+    kernel.group = form.group;
+    kernel.withinGroup = form.outerGroup;
+    kernel.withinBlocks = form.outerBlocks;
+    std::vector<uint64_t> outer;
+    if (form.outerGroup > 0) {
+      const int64_t entries =
+          form.outerBlocks ? heddle::bundle::blockCount(c.n, form.outerGroup, 0)
+                           : c.n;
+      args.within = {
+          nullptr,
+          (c.n - 1) / form.outerGroup + 1,
+          c.outerKeep,
+          heddle::bundle::listRowBytes(outerEncoding, c.n, c.outerKeep),
+          0,
+          form.sharers};
+      const int64_t rows = c.heads / form.sharers * args.within.groups;
+      outer.resize(rows * args.within.rowBytes / 8 + 4);
+      auto *from = reinterpret_cast<std::byte *>(outer.data());
+      while (reinterpret_cast<uintptr_t>(from) % 16)
+        ++from;
+      args.within.indices = from;
+      std::vector<int32_t> order(entries);
+      for (int64_t at = 0; at < rows; ++at) {
+        std::iota(order.begin(), order.end(), 0);
+        std::shuffle(order.begin(), order.end(), random);
+        std::sort(order.begin(), order.begin() + c.outerKeep);
+        heddle::bundle::encodeList(
+            outerEncoding, c.n,
+            std::span(order).first(static_cast<size_t>(c.outerKeep)),
+            from + at * args.within.rowBytes);
+      }
+    }
     for (int64_t at = 0; !form.blocks && at < count; ++at) {
-      const std::vector<double> by = heddle::rt::reference::chosenBy(
-          args, std::span(expected).subspan(at * c.n, c.n), form.pooled);
+      const std::vector<double> by = heddle::rt::reference::chosenWithin(
+          args, kernel, at / groups, at % groups,
+          heddle::rt::reference::chosenBy(
+              args, std::span(expected).subspan(at * c.n, c.n), form.pooled),
+          outerEncoding);
       std::copy(by.begin(), by.end(), expected.begin() + at * c.n);
     }
 
@@ -213,6 +267,7 @@ protected:
     machine.allow(spanLse.data(), c.heads * c.n * 4);
     machine.allow(scores.data(), static_cast<int64_t>(scores.size()) * 4);
     machine.allow(lists.data() + skip, count * rowBytes);
+    machine.allow(outer.data(), static_cast<int64_t>(outer.size()) * 8);
     machine.allow(scratch.data() + jump, c.blocks * scratchRow);
     for (uint32_t block = 0; block < c.blocks; ++block)
       machine.run({block, 0, 0},
@@ -358,6 +413,30 @@ TEST_F(WarpScores, ChooseByNeighborsBesideWhatIsAlwaysListed) {
   uint64_t seed = 1;
   for (const auto &[form, choices] : forms) {
     SCOPED_TRACE(form.pooled);
+    Compiled code = compileText(kernelOf(form));
+    ASSERT_FALSE(code.ptx.empty());
+    for (const Choice &choice : choices)
+      check(code, form, choice, seed++);
+    check(code, form, choices.back(), seed++, /*shows=*/false);
+  }
+}
+
+/// Among the keys of other lists: as many as these have, some, beside what is
+/// always listed, by neighbors.
+TEST_F(WarpScores, ChooseWithinLists) {
+  const std::pair<Form, std::vector<Choice>> forms[] = {
+      {{"bf16", 32, "uint16", two, 64, false, 1, 3, 128},
+       {{1, 1, 1, 1, 1, 0, 0, 0, false, 0, 0, 1},
+        {130, 2, 1, 40, 3, 0, 0, 0, false, 0, 0, 40},
+        {261, 1, 1, 60, 1, 0, 0, 0, false, 70, 101, 90}}},
+      {{"f16", 32, "bitmap", four, 64, false, 2, 0, 32},
+       {{300, 4, 2, 60, 3, 0, 0, 0, false, 0, 0, 77}}},
+      {{"bf16", 64, "int32", two, 64, false, 1, 0, 64, true},
+       {{200, 2, 1, 8, 2, 0, 0, 0, false, 0, 0, 1},
+        {200, 1, 1, 70, 2, 0, 0, 0, false, 168, 200, 2}}}};
+  uint64_t seed = 1;
+  for (const auto &[form, choices] : forms) {
+    SCOPED_TRACE(form.outerGroup);
     Compiled code = compileText(kernelOf(form));
     ASSERT_FALSE(code.ptx.empty());
     for (const Choice &choice : choices)

@@ -145,6 +145,9 @@ ordered_json selectionsOf(const Explanation &explanation,
     item["apart"] = selection.isolation != Selection::Isolation::None;
     item["per_kv_head"] = selection.perKvHead;
     item["per_layer"] = selection.perLayer;
+    if (selection.within >= 0)
+      item["within"] =
+          manifest.selections[static_cast<size_t>(selection.within)].name;
     item["all_rows"] = selection.group == groupOfAll;
     item["scorer"] = bundle::detail::nameOf(selection.scorer);
     item["cadence"] = spelling.apply(toString(selection.cadence));

@@ -615,6 +615,9 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
                  succeeded(parser.parseOptionalKeyword("always"))))
     return parser.emitError(loc,
                             "names a set of positions, which only columns can");
+  if (blocks && succeeded(parser.parseOptionalKeyword("within")))
+    return parser.emitError(loc, "chooses within another selection, which only "
+                                 "columns can");
   rule = SelectionRuleAttr::get(parser.getContext(), std::move(value));
   return success();
 }

@@ -32,11 +32,20 @@ CadenceAttr mlir::heddle::cadenceOf(Value cadence) {
   return op ? op.getValueAttr() : CadenceAttr();
 }
 
+/// The same but for what they choose within.
+static bool sameBut(SelectOp a, SelectOp b) {
+  return cadenceOf(a.getCadence()) == cadenceOf(b.getCadence()) &&
+         a.getRule() == b.getRule() && a.getRows() == b.getRows() &&
+         a.getAlways() == b.getAlways() &&
+         a.getLayersAttr() == b.getLayersAttr();
+}
+
 bool mlir::heddle::sameSelection(SelectOp a, SelectOp b) {
-  return a == b || (cadenceOf(a.getCadence()) == cadenceOf(b.getCadence()) &&
-                    a.getRule() == b.getRule() && a.getRows() == b.getRows() &&
-                    a.getAlways() == b.getAlways() &&
-                    a.getLayersAttr() == b.getLayersAttr());
+  if (a == b)
+    return true;
+  // What is chosen within is within nothing itself (P18).
+  SelectOp inA = a.getOuter(), inB = b.getOuter();
+  return sameBut(a, b) && !inA == !inB && (!inA || sameBut(inA, inB));
 }
 
 TermAttr mlir::heddle::termOf(Operation *op) {
@@ -248,12 +257,17 @@ SmallVector<PairSet> mlir::heddle::pairsOfStages(AttendOp attend) {
 
 SmallVector<SelectOp> mlir::heddle::selectionsOf(AttendOp attend) {
   SmallVector<SelectOp> all;
+  auto add = [&](SelectOp select) {
+    if (select && llvm::none_of(all, [&](SelectOp other) {
+          return sameSelection(select, other);
+        }))
+      all.push_back(select);
+  };
   for (const PairSet &set : pairsOfStages(attend))
-    for (SelectOp select : set.selections)
-      if (llvm::none_of(all, [&](SelectOp other) {
-            return sameSelection(select, other);
-          }))
-        all.push_back(select);
+    for (SelectOp select : set.selections) {
+      add(select.getOuter());
+      add(select);
+    }
   return all;
 }
 
@@ -290,7 +304,8 @@ LogicalResult mlir::heddle::verifyPairs(IntersectOp op) {
     // P10
     if (here && reads)
       fail("is of two sets that selections give; a kernel goes by the lists of "
-           "one of them",
+           "one of them; let one choose within the other: select ... within "
+           "%other",
            here, "the second selection is here");
     if (here)
       reads = here;

@@ -60,6 +60,12 @@ LogicalResult PlanOp::verifyRegions() {
 // KernelOp
 //===----------------------------------------------------------------------===//
 
+/// "columns(group = 128)", "blocks(size = 64)".
+static std::string withinText(int64_t group, bool blocks) {
+  return (blocks ? "blocks(size = " : "columns(group = ") + groupText(group) +
+         ")";
+}
+
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   auto &properties = result.getOrAddProperties<Properties>();
   MLIRContext *context = parser.getContext();
@@ -114,6 +120,19 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
         return failure();
       properties.pooled = parser.getBuilder().getI64IntegerAttr(pooled);
     }
+    if (!blocks && succeeded(parser.parseOptionalKeyword("within"))) {
+      const bool ofBlocks = succeeded(parser.parseOptionalKeyword("blocks"));
+      int64_t outer;
+      if ((!ofBlocks && parser.parseKeyword("columns")) ||
+          parser.parseLParen() ||
+          parser.parseKeyword(ofBlocks ? "size" : "group") ||
+          parser.parseEqual() || parseGroup(parser, outer, ofBlocks) ||
+          parser.parseRParen())
+        return failure();
+      properties.within_group = parser.getBuilder().getI64IntegerAttr(outer);
+      if (ofBlocks)
+        properties.within_blocks = parser.getBuilder().getUnitAttr();
+    }
   }
   return failure(parseScores(parser, *result.addRegion()) ||
                  parser.parseOptionalAttrDict(result.attributes));
@@ -138,19 +157,21 @@ void KernelOp::print(OpAsmPrinter &printer) {
       printer << " by " << spelled(*scorer);
     if (getPooled())
       printer << " pooled(" << getPooled() << ')';
+    if (getWithinGroup())
+      printer << " within " << withinText(getWithinGroup(), getWithinBlocks());
   }
   printScores(printer, *this, getScores());
-  printer.printOptionalAttrDict((*this)->getAttrs(),
-                                {"sym_name", "kind", "terms", "writes_lse",
-                                 "group", "blocks", "per_kv_head", "per_layer",
-                                 "scorer", "pooled"});
+  printer.printOptionalAttrDict(
+      (*this)->getAttrs(), {"sym_name", "kind", "terms", "writes_lse", "group",
+                            "blocks", "per_kv_head", "per_layer", "scorer",
+                            "pooled", "within_group", "within_blocks"});
 }
 
 LogicalResult KernelOp::verify() {
   // N3: each kind has its own parameters.
   if (isAttention()) {
     if (getGroup() || getScorer() || getBlocks() || getPerKvHead() ||
-        getPerLayer() || getPooled())
+        getPerLayer() || getPooled() || getWithinGroup() || getWithinBlocks())
       return emitOpError("computes attention, which has no group or scorer");
     SmallVector<FlatSymbolRefAttr> selections;
     SmallVector<::heddle::bundle::Term> terms;
@@ -182,7 +203,23 @@ LogicalResult KernelOp::verify() {
   if (getPooled() && failed(checkPooled([&] { return emitOpError(); },
                                         static_cast<int64_t>(getPooled()))))
     return failure();
-  return checkGroup([&] { return emitOpError(); }, *getGroup(), getBlocks());
+  if (failed(
+          checkGroup([&] { return emitOpError(); }, *getGroup(), getBlocks())))
+    return failure();
+  if (!getWithinGroup() && getWithinBlocks())
+    return emitOpError("chooses within blocks of no size");
+  if (!getWithinGroup())
+    return success();
+  if (getBlocks())
+    return emitOpError("selects blocks, which are within nothing");
+  const auto outer = static_cast<int64_t>(getWithinGroup());
+  if (failed(
+          checkGroup([&] { return emitOpError(); }, outer, getWithinBlocks())))
+    return failure();
+  if (outer % static_cast<int64_t>(*getGroup()))
+    return emitOpError("selects for groups that are no parts of those that it "
+                       "chooses within");
+  return success();
 }
 
 // F1, F2: scores are a function that bundles can hold.
@@ -324,6 +361,22 @@ LogicalResult ScoreWithOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyAttention(*this, symbols);
 }
 
+// N4: what is chosen within stands before.
+LogicalResult SelectionOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FlatSymbolRefAttr name = getWithinAttr();
+  if (!name)
+    return success();
+  auto outer = lookUp<SelectionOp>(symbols, *this, name, "heddle.selection");
+  if (!outer)
+    return failure();
+  if (outer->isBeforeInBlock(*this))
+    return success();
+  return emitOpError("chooses within ")
+             .append(name, ", which does not stand before it")
+             .attachNote(outer.getLoc())
+         << "the other selection is here";
+}
+
 LogicalResult RefreshOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto selection = lookUp<SelectionOp>(symbols, *this, getSelectionAttr(),
                                        "heddle.selection");
@@ -333,12 +386,19 @@ LogicalResult RefreshOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return failure();
   const ::heddle::bundle::Selection rule = selection.getRule();
   bool blocks = rule.kind == SelectionKind::Blocks;
+  ::heddle::bundle::Selection outer;
+  if (FlatSymbolRefAttr name = selection.getWithinAttr())
+    if (auto other = symbols.lookupNearestSymbolFrom<SelectionOp>(*this, name))
+      outer = other.getRule();
+  const bool inBlocks = outer.kind == SelectionKind::Blocks;
   if (!kernel.isSelect() ||
       static_cast<int64_t>(*kernel.getGroup()) != rule.group ||
       *kernel.getScorer() != rule.scorer || kernel.getBlocks() != blocks ||
       kernel.getPerKvHead() != rule.perKvHead ||
       kernel.getPerLayer() != rule.perLayer ||
-      static_cast<int64_t>(kernel.getPooled()) != rule.pooled) {
+      static_cast<int64_t>(kernel.getPooled()) != rule.pooled ||
+      static_cast<int64_t>(kernel.getWithinGroup()) != outer.group ||
+      kernel.getWithinBlocks() != inBlocks) {
     InFlightDiagnostic error = emitOpError("needs a select kernel of ");
     error << (blocks ? "blocks of " : "group ") << groupText(rule.group)
           << (rule.perKvHead  ? " per key/value head"
@@ -347,6 +407,8 @@ LogicalResult RefreshOp::verifySymbolUses(SymbolTableCollection &symbols) {
           << " by " << spelled(rule.scorer);
     if (rule.pooled)
       error << " pooled(" << rule.pooled << ')';
+    if (outer.group)
+      error << " within " << withinText(outer.group, inBlocks);
     error.attachNote(kernel.getLoc()) << "the kernel is here";
     return error;
   }

@@ -225,7 +225,7 @@ LogicalResult Reader::addPass(RecomputeOp op) {
 
 /// Those of a plan, or of a schedule those that are read.
 LogicalResult Reader::addSelections() {
-  auto add = [&](auto op, StringRef name, CadenceAttr cadence) {
+  auto add = [&](auto op, StringRef name, CadenceAttr cadence, auto isOuter) {
     bundle::Selection selection = op.getRule();
     selection.name = name.str();
     selection.cadence = cadence.getValue();
@@ -237,12 +237,22 @@ LogicalResult Reader::addSelections() {
         return failure();
       *index = *found;
     }
+    if (op.getWithin()) {
+      auto *outer = llvm::find_if(program.selections, isOuter);
+      if (outer == program.selections.end())
+        return failure();
+      selection.within = outer - program.selections.begin();
+    }
     program.selections.push_back(op);
     program.manifest.selections.push_back(std::move(selection));
     return success();
   };
   for (auto op : body.getOps<SelectionOp>())
-    if (failed(add(op, op.getSymName(), op.getCadenceAttr())))
+    if (failed(add(op, op.getSymName(), op.getCadenceAttr(),
+                   [name = op.getWithinAttr()](Operation *other) {
+                     return cast<SelectionOp>(other).getSymName() ==
+                            name.getValue();
+                   })))
       return failure();
   for (auto attend : body.getOps<AttendOp>()) {
     for (SelectOp select : selectionsOf(attend)) {
@@ -251,7 +261,10 @@ LogicalResult Reader::addSelections() {
         return sameSelection(select, cast<SelectOp>(other));
       });
       if (!known && cadence &&
-          failed(add(select, select.getName().value_or(""), cadence)))
+          failed(add(select, select.getName().value_or(""), cadence,
+                     [outer = select.getOuter()](Operation *other) {
+                       return sameSelection(outer, cast<SelectOp>(other));
+                     })))
         return failure();
     }
   }

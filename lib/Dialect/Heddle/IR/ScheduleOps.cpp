@@ -37,14 +37,47 @@ void DenseOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "dense");
 }
 
+// P18 to P20, so that the other selection can be shown.
+static LogicalResult verifyWithin(SelectOp select) {
+  if (!select.getWithin())
+    return success();
+  SelectOp outer = select.getOuter();
+  if (!outer) {
+    InFlightDiagnostic error = select.emitOpError(
+        "chooses within pairs that no selection gives; name a `select`");
+    error.attachNote(select.getWithin().getLoc()) << "the pairs are here";
+    return error;
+  }
+  bundle::Selection own = select.getRule(), other = outer.getRule();
+  CadenceAttr here = cadenceOf(select.getCadence()),
+              there = cadenceOf(outer.getCadence());
+  if (!here || !there) // the verifier of dominance reports it
+    return success();
+  own.cadence = here.getValue();
+  other.cadence = there.getValue();
+  other.within = outer.getWithin() ? 0 : -1;
+  std::optional<std::string> wrong = bundle::checkWithin(own, other);
+  if (!wrong && select.getLayersAttr() != outer.getLayersAttr())
+    wrong = "is refreshed in other layers than the selection that it chooses "
+            "within; write the same layers(...) for both";
+  if (!wrong)
+    return success();
+  InFlightDiagnostic error = select.emitOpError(*wrong);
+  error.attachNote(outer.getLoc()) << "the other selection is here";
+  return error;
+}
+
 // L2: no layer is named twice.
 LogicalResult SelectOp::verify() {
   // P15, P16: which sets these are does not matter here.
   bundle::Selection rule = getRule();
   rule.rows = getRows() ? 0 : -1;
   rule.always = getAlways() ? 0 : -1;
+  rule.within = getWithin() ? 0 : -1;
   if (auto wrong = bundle::checkForm(rule))
     return emitOpError(*wrong);
+  if (failed(verifyWithin(*this)))
+    return failure();
   if (!getLayersAttr())
     return success();
   if (getLayersAttr().empty())
@@ -258,6 +291,22 @@ static LogicalResult verifyOwnRead(AttendOp attend, size_t stage,
   return error;
 }
 
+/// P20 where nothing is refreshed while attention is dense: then, too, what a
+/// selection chooses within comes no later.
+static LogicalResult verifyOuter(AttendOp attend, SelectOp select) {
+  SelectOp outer = select.getOuter();
+  CadenceAttr cadence = outer ? cadenceOf(outer.getCadence()) : CadenceAttr();
+  if (!cadence || firstRefreshed(attend, cadence.getValue()))
+    return success();
+  InFlightDiagnostic error = attend.emitOpError(
+      "refreshes a selection within another one whose cadence, ");
+  error << toString(cadence.getValue()) << ", may lack steps of "
+        << toString(denseUntil(attend).getValue())
+        << ", before which `at_once` refreshes nothing";
+  error.attachNote(outer.getLoc()) << "the other selection is here";
+  return error;
+}
+
 /// S4, S5, S10 for what one attend reads, and S3 for what its layers, which
 /// `parts` are, refresh of it.
 static LogicalResult verifyReads(AttendOp attend, ArrayRef<LayerPart> parts) {
@@ -266,6 +315,9 @@ static LogicalResult verifyReads(AttendOp attend, ArrayRef<LayerPart> parts) {
   SmallVector<SelectOp> own;
   for (const LayerPart &part : parts)
     llvm::append_range(own, part.refreshed);
+  for (SelectOp select : own)
+    if (failed(verifyOuter(attend, select)))
+      return failure();
   const bool reads =
       llvm::any_of(attend.getStages(), [](const AttendOp::Stage &stage) {
         return !PairSet::of(stage.pairs).selections.empty();

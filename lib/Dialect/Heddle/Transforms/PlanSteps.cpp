@@ -101,15 +101,20 @@ private:
 } // namespace
 
 /// "select_128", "select_128_per_kv_head", "select_blocks_128",
-/// "select_all_per_layer_pooled3".
+/// "select_all_per_layer_pooled3", "select_32_within_blocks128".
 static std::string selectName(SelectOp select) {
+  auto groupName = [](int64_t group) {
+    return group == bundle::groupOfAll ? "all" : std::to_string(group);
+  };
   const bundle::Selection rule = select.getRule();
+  std::string within;
+  if (SelectOp outer = select.getOuter())
+    within = "_within_" + spelled(outer.getRule().kind).str() +
+             groupName(bundle::Selection(outer.getRule()).group);
   return (rule.kind == SelectionKind::Blocks ? "select_blocks_" : "select_") +
-         (rule.group == bundle::groupOfAll ? "all"
-                                           : std::to_string(rule.group)) +
-         (rule.perKvHead ? "_per_kv_head" : "") +
+         groupName(rule.group) + (rule.perKvHead ? "_per_kv_head" : "") +
          (rule.perLayer ? "_per_layer" : "") +
-         (rule.pooled ? "_pooled" + std::to_string(rule.pooled) : "");
+         (rule.pooled ? "_pooled" + std::to_string(rule.pooled) : "") + within;
 }
 
 /// A name that becomes part of a C symbol: letters, digits and underscores. Of
@@ -132,12 +137,15 @@ SelectionOp Planner::selectionFor(SelectOp select) {
   for (auto &[other, selection] : selections)
     if (sameSelection(select, other))
       return selection;
+  FlatSymbolRefAttr within;
+  if (SelectOp outer = select.getOuter())
+    within = FlatSymbolRefAttr::get(selectionFor(outer).getSymNameAttr());
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(result.getBody());
   auto selection = SelectionOp::create(
       builder, select.getLoc(),
       freshName(select.getName().value_or(spelled(select.getRule().kind))),
-      select.getRuleAttr(), select.getRows(), select.getAlways(),
+      select.getRuleAttr(), select.getRows(), select.getAlways(), within,
       cadenceOf(select.getCadence()));
   selections.push_back({select, selection});
   return selection;
@@ -157,6 +165,10 @@ KernelOp Planner::kernelFor(Location loc, const Twine &name, KernelKind kind,
                           : ScorerAttr();
   bool blocks = rule.kind == SelectionKind::Blocks;
   bool perKvHead = rule.perKvHead, perLayer = rule.perLayer;
+  SelectOp inside = select ? select.getOuter() : SelectOp();
+  const bundle::Selection outer =
+      inside ? inside.getRule() : bundle::Selection();
+  const bool inBlocks = outer.kind == SelectionKind::Blocks;
   const bundle::Scores function = scoresOf(*scores);
   for (KernelOp kernel : kernels)
     if (kernel.getKind() == kind && kernel.getTerms() == termArray &&
@@ -164,6 +176,8 @@ KernelOp Planner::kernelFor(Location loc, const Twine &name, KernelKind kind,
         kernel.getBlocks() == blocks && kernel.getPerKvHead() == perKvHead &&
         kernel.getPerLayer() == perLayer &&
         static_cast<int64_t>(kernel.getPooled()) == rule.pooled &&
+        static_cast<int64_t>(kernel.getWithinGroup()) == outer.group &&
+        kernel.getWithinBlocks() == inBlocks &&
         scoresOf(kernel.getScores()) == function)
       return kernel;
   OpBuilder::InsertionGuard guard(builder);
@@ -172,7 +186,8 @@ KernelOp Planner::kernelFor(Location loc, const Twine &name, KernelKind kind,
       builder, loc, freshName(function.empty() ? name : name + "_scores"),
       KernelKindAttr::get(builder.getContext(), kind), termArray,
       unit(writesLse), group, unit(blocks), unit(perKvHead), unit(perLayer),
-      scorer, builder.getI64IntegerAttr(rule.pooled)));
+      scorer, builder.getI64IntegerAttr(rule.pooled),
+      builder.getI64IntegerAttr(outer.group), unit(inBlocks)));
   if (!function.empty()) {
     IRMapping mapping;
     scores->cloneInto(&kernels.back().getScores(), mapping);
@@ -377,9 +392,12 @@ void Planner::plan() {
   // Rules were made where they stand; what they name goes before them.
   Operation *firstRule = *result.getOps<RuleOp>().begin();
   Operation *first = &result.getBody()->front();
-  // Those that name sets of positions stand behind these.
+  // Those that name sets of positions stand behind these, and those that
+  // choose within others behind them.
   for (auto &[select, selection] : selections)
-    selection->moveBefore(selection->getNumOperands() ? firstRule : first);
+    selection->moveBefore(
+        selection->getNumOperands() || selection.getWithinAttr() ? firstRule
+                                                                 : first);
   for (KernelOp kernel : kernels)
     kernel->moveBefore(firstRule);
   schedule.erase();

@@ -45,6 +45,7 @@ private:
   LogicalResult checkRefreshes(PhaseOp phase);
   LogicalResult checkParts(PhaseOp phase);
   LogicalResult checkUnseen(PhaseOp phase);
+  LogicalResult checkOuters(ArrayRef<PhaseOp> phases, PhaseOp phase);
   LogicalResult checkRead(ArrayRef<PhaseOp> phases, size_t reader,
                           FlatSymbolRefAttr name);
   LogicalResult checkReadOfOthers(ArrayRef<PhaseOp> phases, size_t reader,
@@ -122,6 +123,9 @@ LogicalResult Checker::checkUsed() {
       for (Attribute term : kernel.getTerms())
         if (FlatSymbolRefAttr selection = cast<TermAttr>(term).getSelection())
           used.insert(selection.getAttr());
+    if (auto selection = dyn_cast<SelectionOp>(op))
+      if (FlatSymbolRefAttr outer = selection.getWithinAttr())
+        used.insert(outer.getAttr());
   });
   for (Operation &op : *plan.getBody())
     if (auto symbol = dyn_cast<SymbolOpInterface>(op))
@@ -359,6 +363,32 @@ void Checker::findRefreshing() {
   }
 }
 
+/// P20: the rule that refreshes a selection within another one refreshes that
+/// one, too, and a phase that refreshes both that one first.
+LogicalResult Checker::checkOuters(ArrayRef<PhaseOp> phases, PhaseOp phase) {
+  llvm::DenseSet<StringAttr> done;
+  for (auto refresh : phase.getOps<RefreshOp>()) {
+    done.insert(refresh.getSelectionAttr().getAttr());
+    auto selection =
+        symbols.lookup<SelectionOp>(refresh.getSelectionAttr().getAttr());
+    FlatSymbolRefAttr outer = selection.getWithinAttr();
+    if (!outer || done.contains(outer.getAttr()))
+      continue;
+    StringRef problem;
+    if (refreshes(phase, outer))
+      problem = "must come behind the refresh of the selection that it chooses "
+                "within";
+    else if (llvm::none_of(
+                 phases, [&](PhaseOp each) { return refreshes(each, outer); }))
+      problem = "chooses within a selection that its rule does not refresh";
+    if (!problem.empty())
+      return refresh.emitOpError(problem).attachNote(
+                 symbols.lookup(outer.getAttr())->getLoc())
+             << "the other selection is here";
+  }
+  return success();
+}
+
 LogicalResult Checker::checkRule(RuleOp rule, int64_t firstLayer) {
   SmallVector<PhaseOp> phases(rule.getOps<PhaseOp>());
   // N10: a rule holds phases, of which the last and only the last is
@@ -374,7 +404,7 @@ LogicalResult Checker::checkRule(RuleOp rule, int64_t firstLayer) {
       return phase.emitOpError("takes every step, so that the phases after it "
                                "never run");
     if (failed(checkRefreshes(phase)) || failed(checkParts(phase)) ||
-        failed(checkUnseen(phase)))
+        failed(checkUnseen(phase)) || failed(checkOuters(phases, phase)))
       return failure();
     for (Attribute term :
          kernel(phase.getAttention().getKernelAttr()).getTerms())

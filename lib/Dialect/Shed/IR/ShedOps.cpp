@@ -257,6 +257,20 @@ LogicalResult TopKOp::verify() {
     return emitOpError() << "chooses blocks and has no mass for the second "
                             "span, by which arguments may ask to choose: add "
                             "`span`";
+  if (std::optional<KeySet> within = getWithin()) {
+    const KeyEntries list = *within->getEntries();
+    if (getBlocks())
+      return emitOpError() << "chooses blocks within a list, which only keys "
+                              "are: drop `within`";
+    auto kernel = (*this)->getParentOfType<KernelOp>();
+    const auto group = static_cast<int64_t>(kernel.getGroup().value_or(1));
+    if (list.index != 0 || list.group % group)
+      return emitOpError() << "chooses within list " << list.index
+                           << " of groups of " << list.group
+                           << " rows; expected list 0 and a multiple of the "
+                              "kernel's "
+                           << group << " rows";
+  }
   if (!getPooled())
     return success();
   if (getBlocks())

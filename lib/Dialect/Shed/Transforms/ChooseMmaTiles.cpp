@@ -188,7 +188,7 @@ private:
   /// Whether keys are chosen by their scores alone, one by one.
   bool choosesPlainKeys() {
     auto choice = cast<TopKOp>(kernel.getBody().front().back());
-    return !choice.getBlocks() && !choice.getPooled();
+    return !choice.getBlocks() && !choice.getPooled() && !choice.getWithin();
   }
 
   MmaTilingAttr chooseSelect() {
@@ -197,8 +197,9 @@ private:
     // scored several together.
     bool wide = kernel.getHeadDim() > 128, exact = kernel.getElement().isF32();
     // 16 warps a multiprocessor hide more than 32 keys a warp save: 10% on an
-    // H200. Where shared memory is scarce, or for blocks or pooled scores,
-    // whose choice takes more registers, 8 with twice the registers.
+    // H200. Where shared memory is scarce, or for blocks, pooled scores or
+    // lists to choose within, whose choice takes more registers, 8 with twice
+    // the registers.
     if (MmaTilingAttr tiling = get(128, 8, 128, 1, false);
         !wide && !exact &&
         mmaSharedBytes(kernel, tiling) <= limits.sharedOfBlock)

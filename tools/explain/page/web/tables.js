@@ -41,7 +41,7 @@ const tables = {
         [span(steps), ...kept.map(part => bytesText(part.bytes[steps[0] - 1])), bytesText(keptAt(steps[0]))])),
       ...(data.selections.length ? [table('Selections', ['Selection', 'Keeps', 'For each', 'Scored by', 'Refreshed', 'In layers', 'Also read in', 'Bytes'],
         data.selections.map(one => [one.name,
-          `${one.keep}: ${count(one.keys)} of ${count(one.of)} ${one.kind === 'blocks' ? 'blocks' : 'keys'}`,
+          `${one.keep}: ${count(one.keys)} of ${count(one.of)} ${one.kind === 'blocks' ? 'blocks' : 'keys'}${one.within ? `, within ${one.within}` : ''}`,
           `${one.all_rows ? 'all' : count(one.group)} rows, ${one.per_layer ? 'layer' : one.per_kv_head ? 'key/value head' : 'query head'}`, one.scorer, one.cadence,
           runsText(one.chosen_in), runsText(one.read_in),
           one.lists.map(list => list.encoding ? `${bytesText(list.bytes)} (${list.target}, ${list.encoding})` : `cannot run on ${list.target}`).join('; ')]),
@@ -54,7 +54,7 @@ const tables = {
       if (term.kind === 'sinks') return ['sinks', `the first ${plural(term.bound, 'key')}`];
       const one = data.selections[term.selection], when = chosenAt(state.layer, term.selection, state.step),
         chooser = chooserOf(term.selection, state.layer);
-      return [`${one.kind}(${one.name})${term.half === undefined ? '' : ` within ${term.words}`}`, `${count(one.keys)} of ${count(one.of)} ${one.kind === 'blocks' ? `blocks of ${count(one.group)} keys` : 'keys'} for ${one.all_rows ? 'all rows' : `each ${plural(one.group, 'row')}`}, `
+      return [`${one.kind}(${one.name})${term.half === undefined ? '' : ` within ${term.words}`}`, `${count(one.keys)} of ${count(one.of)} ${one.kind === 'blocks' ? `blocks of ${count(one.group)} keys` : 'keys'}${one.within ? `, within ${one.within},` : ''} for ${one.all_rows ? 'all rows' : `each ${plural(one.group, 'row')}`}, `
         + (when ? `chosen at step ${count(when)}${chooser === state.layer ? '' : ` in layer ${count(chooser)}`}` : 'not chosen yet')];
     });
     if (!rows.length) rows.push(['dense', 'every key']);

@@ -55,30 +55,35 @@ def Heddle_PlanOp : Heddle_Op<"plan", [
 }
 
 def Heddle_SelectionOp : Heddle_Op<"selection", [
-    HasParent<"::mlir::heddle::PlanOp">, Symbol, AttrSizedOperandSegments]> {
+    HasParent<"::mlir::heddle::PlanOp">, Symbol, AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a set of key columns or blocks kept per layer, sequence and head";
   let description = [{
     For each query head (with `per_kv_head`: each key/value head; with
     `per_layer`: all of them) and each group of `group` consecutive query rows of a
     sequence, the `keep * n` (or `keep`, if it is an integer) keys, or blocks of
-    `group` keys, of largest score, and what is `always` listed. Its contents
-    outlive a step; `heddle.refresh` refreshes them.
+    `group` keys, of largest score, and what is `always` listed; `within` another
+    selection, which stands before it, of the keys that this one lists. Its
+    contents outlive a step; `heddle.refresh` refreshes them.
 
     ```mlir
     heddle.selection @cols columns(keep = 0.2, group = 128) by mean_probability
         on uniform(window = 0.3, count = 16)
     heddle.selection @tiles blocks(keep = 0.3, size = 128) by mean_probability
         isolating(spans) on at(0.2)
+    heddle.selection @fine columns(keep = 0.25, group = 32) by mean_probability
+        within @tiles on at(0.2)
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
                        Heddle_SelectionRuleAttr:$rule,
                        Optional<Heddle_PositionsType>:$rows,
                        Optional<Heddle_PositionsType>:$always,
+                       OptionalAttr<FlatSymbolRefAttr>:$within,
                        Heddle_CadenceAttr:$cadence);
   let assemblyFormat = [{
     $sym_name custom<Selected>($rule) (`of` $rows^)? (`always` $always^)?
-    `on` custom<Cadence>($cadence) attr-dict
+    (`within` $within^)? `on` custom<Cadence>($cadence) attr-dict
   }];
 }
 
@@ -93,8 +98,9 @@ def Heddle_KernelOp : Heddle_Op<"kernel", [
     log-sum-exp of each row. A `select` kernel scores every key for each group
     of rows and keeps the best; with `blocks` the best blocks of as many keys as
     the group has rows, with `per_kv_head` for all query heads of a key/value
-    head together, with `per_layer` for all heads, and with `pooled` by the best
-    score of so many neighbors. Both take `scores` as `attend` does.
+    head together, with `per_layer` for all heads, with `pooled` by the best
+    score of so many neighbors, and `within` lists of another selection's form by
+    their keys alone. Both take `scores` as `attend` does.
 
     ```mlir
     heddle.kernel @all attention dense writes_lse
@@ -105,6 +111,7 @@ def Heddle_KernelOp : Heddle_Op<"kernel", [
     heddle.kernel @pick_shared select(group = 128, per_kv_head) by mean_probability
     heddle.kernel @pick_all select(group = all, per_layer) by mean_probability pooled(3)
     heddle.kernel @pick_blocks select(blocks = 128) by mean_probability
+    heddle.kernel @pick_within select(group = 32) by mean_probability within blocks(size = 128)
     heddle.kernel @near attention dense scores(%logit, %query, %key) {
       %ahead = arith.cmpi sgt, %key, %query : i32
       %none = arith.constant 0xFF800000 : f32
@@ -122,7 +129,9 @@ def Heddle_KernelOp : Heddle_Op<"kernel", [
                        UnitAttr:$per_kv_head,
                        UnitAttr:$per_layer,
                        OptionalAttr<Heddle_ScorerAttr>:$scorer,
-                       DefaultValuedAttr<I64Attr, "0">:$pooled);
+                       DefaultValuedAttr<I64Attr, "0">:$pooled,
+                       DefaultValuedAttr<I64Attr, "0">:$within_group,
+                       UnitAttr:$within_blocks);
   let regions = (region AnyRegion:$scores);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

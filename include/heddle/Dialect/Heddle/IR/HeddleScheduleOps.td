@@ -119,7 +119,8 @@ def Heddle_SelectOp
     the mean over the rows of the set alone. `always %set` lists the keys of the
     set, too, and chooses from the others; with `pooled(w)` each of these scores
     as much as the best of its w neighbors among them. The sets are those before
-    the refreshing step.
+    the refreshing step. `within %pairs`, another selection, chooses from the keys
+    alone that it lists for the same rows and heads, and `keep` is of these.
 
     `blocks`: the same for blocks of `size` consecutive keys, each scored by the
     mean of its keys, and groups of `size` rows. `isolating` tells prompt and
@@ -161,6 +162,7 @@ def Heddle_SelectOp
     | `pooled(w)` of columns | a key's score is the largest of w neighbors', an odd number: its own and those of (w - 1) / 2 keys before it and behind it, of the keys that are chosen from |
     | `of %set` of columns | with `group = all`: the mean is over the rows of the set, a range of positions; where none is visible, over all |
     | `always %set` of columns | the visible keys of the set, a range of positions, are listed whatever they score; `keep` is of the others |
+    | `within %pairs` of columns | chosen from the keys that another selection, of columns or blocks, lists; `keep` is of these |
 
     | then | meaning |
     |---|---|
@@ -187,6 +189,7 @@ def Heddle_SelectOp
     %some = select columns(keep = 512, group = 32) by mean_probability on %refresh
     %few = select columns(keep = 0.2, group = 128) by mean_probability on %refresh in layers(0, 8, 16)
     %kept = select columns(keep = 0.5, group = all, per_layer) by mean_probability pooled(3) of %block always %block on %second
+    %fine = select columns(keep = 0.25, group = 32) by mean_probability within %tiles on %once
     ```
 
     Source: PulseCol, equations 5 to 7; SparseD, equations 5 and 6, and for
@@ -197,6 +200,7 @@ def Heddle_SelectOp
                        Heddle_SelectionRuleAttr:$rule,
                        Optional<Heddle_PositionsType>:$rows,
                        Optional<Heddle_PositionsType>:$always,
+                       Optional<Heddle_PairsType>:$within,
                        OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers,
                        OptionalAttr<StrAttr>:$name);
   let results = (outs Heddle_PairsType:$result);
@@ -204,11 +208,17 @@ def Heddle_SelectOp
   // bundle and --explain speak of %cols as the schedule does.
   let assemblyFormat = [{
     `` custom<ResultName>($name)
-    custom<Selected>($rule) (`of` $rows^)? (`always` $always^)? `on` $cadence
-    (`in` custom<LayerRanges>($layers)^)?
+    custom<Selected>($rule) (`of` $rows^)? (`always` $always^)?
+    (`within` $within^)? `on` $cadence (`in` custom<LayerRanges>($layers)^)?
     `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The selection that it chooses within; null if there is none.
+    SelectOp getOuter() {
+      return getWithin() ? getWithin().getDefiningOp<SelectOp>() : SelectOp();
+    }
+  }];
 }
 
 def Heddle_DenseOp : Heddle_PairsOp<"dense"> {

@@ -51,7 +51,8 @@ LogicalResult verifyBounds(AttendOp attend, const PairSet &set);
 /// comes, since its cadence includes step 1, are left out.
 SmallVector<PairSet> pairsOfStages(AttendOp attend);
 
-/// Those that some stage reads, each once.
+/// Those that some stage reads, each once, each behind the one that it chooses
+/// within.
 SmallVector<SelectOp> selectionsOf(AttendOp attend);
 
 /// The cadence on which a selection is refreshed; null when its operand is not

@@ -96,6 +96,16 @@ def Shed_MaskedSet : Attr<And<[
 def Shed_MaskedSetArrayAttr : TypedArrayAttrBase<Shed_MaskedSet,
     "sets of pairs whose keys differ by row">;
 
+// A set that goes by the entries of lists.
+def Shed_ListedSet : Attr<And<[
+    Shed_KeySet.predicate,
+    CPred<"::llvm::cast<::mlir::shed::KeySet>($_self).getEntries().has_value()">]>,
+    "a set that goes by lists"> {
+  let storageType = "::mlir::shed::KeySet";
+  let returnType = "::mlir::shed::KeySet";
+  let convertFromStorage = "$_self";
+}
+
 //===----------------------------------------------------------------------===//
 // The sets
 //===----------------------------------------------------------------------===//

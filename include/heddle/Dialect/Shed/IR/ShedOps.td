@@ -257,15 +257,23 @@ def Shed_TopKOp : Shed_Op<"top_k", [HasParent<"KernelOp">]> {
     spans are chosen from as `SelectArgs` says: the second one by `span`, where
     its log-sum-exp is given. Keys that are always listed
     (`SelectArgs::alwaysBegin`) score infinity; with `pooled(n)` the others score
-    as much as the best of n neighbors.
+    as much as the best of n neighbors. With `within` a list these others are
+    its keys alone (`SelectArgs::within`; its index is 0).
   }];
   let arguments = (ins Shed_Mass:$mass, Optional<Shed_Mass>:$span,
-                       UnitAttr:$blocks, OptionalAttr<I64Attr>:$pooled);
+                       UnitAttr:$blocks, OptionalAttr<I64Attr>:$pooled,
+                       OptionalAttr<Shed_ListedSet>:$within);
   let assemblyFormat = [{
     $mass (`span` $span^)? (`blocks` $blocks^)? (`pooled` `(` $pooled^ `)`)?
-    attr-dict
+    (`within` $within^)? attr-dict
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The form of the lists that it chooses within; none: all keys.
+    std::optional<KeyEntries> getEntriesWithin() {
+      return getWithin() ? getWithin()->getEntries() : std::nullopt;
+    }
+  }];
 }
 
 #endif // HEDDLE_DIALECT_SHED_IR_SHEDOPS_TD

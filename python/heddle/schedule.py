@@ -292,13 +292,15 @@ class _Selection(Pairs):
     on: Optional[Cadence]
     _name: str = field(compare=False)
     layers: str = ""
-    sets: tuple = ()  # of positions, where `details` has {}
+    sets: tuple = ()  # of positions, and what it chooses within, where `details` has {}
 
     def _refreshed(self, cadence):
-        return self if self.on is not None else dataclasses.replace(self, on=cadence)
+        return dataclasses.replace(self, on=cadence if self.on is None else self.on, sets=tuple(
+            each._refreshed(cadence) if isinstance(each, Pairs) else each for each in self.sets))
 
     def _unrefreshed(self):
-        return () if self.on is not None else (self,)
+        outer = sum((each._unrefreshed() for each in self.sets if isinstance(each, Pairs)), ())
+        return outer + (() if self.on is not None else (self,))
 
     def _operation(self, out):
         cadence = f" on {self.on._emit(out)}" if self.on is not None else ""
@@ -373,7 +375,7 @@ def _selection(kind, keep, size_name, size, words, details, on, layers, name, se
 def columns(keep: Union[int, Ratio], group: Union[int, str] = 32, *, on: Optional[Cadence] = None,
             rounding: Optional[str] = None, per_kv_head: bool = False, per_layer: bool = False,
             pooled: Optional[int] = None, of: Optional["Positions"] = None, always: Optional["Positions"] = None,
-            layers: Union[int, tuple, list, None] = None) -> Pairs:
+            within: Optional[Pairs] = None, layers: Union[int, tuple, list, None] = None) -> Pairs:
     """For each group of `group` query rows the keys of largest mean probability, the share
     `keep` of all or, if that is an int, so many, refreshed on the cadence `on`, else on the
     `refresh` of attend().
@@ -382,7 +384,8 @@ def columns(keep: Union[int, Ratio], group: Union[int, str] = 32, *, on: Optiona
     down. per_kv_head: query heads that share keys share a list; per_layer: all heads do. pooled: a
     key scores as much as the best of so many neighbors, itself among them, an odd number. of: with
     group="all" the mean is over the rows of this range of positions. always: the keys of this range
-    are listed, too, and `keep` is of the others. layers: that refresh it, a layer,
+    are listed, too, and `keep` is of the others. within: columns() or blocks() from whose keys
+    these are chosen, and `keep` is of them. layers: that refresh it, a layer,
     (first, last) or a list of these; others read what the nearest one before has chosen. None:
     each layer refreshes its own. ValueError for another rounding or no layer; what the Spec
     numbers is the compiler's ScheduleError. Source: PulseCol, equations 5 to 7; Sparse-dLLM."""
@@ -397,6 +400,9 @@ def columns(keep: Union[int, Ratio], group: Union[int, str] = 32, *, on: Optiona
         if positions is not None:
             details += f" {word} {{}}"
             sets += (_kind(positions, Positions, word, "a set of positions"),)
+    if within is not None:
+        details += " within {}"
+        sets += (_kind(within, _Selection, "within", "columns() or blocks()"),)
     return _selection("columns", keep, "group", "all" if isinstance(group, str) and group == "all" else _count(group, "group"),
                       words, details, on, layers, "cols", sets)
 

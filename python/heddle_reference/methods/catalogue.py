@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Callable, Optional
 
-from . import cached, commit, composed, dllm_cache, drift, dyllm, evicted, layered, pairs
+from . import cached, chunked, commit, composed, dllm_cache, drift, dyllm, evicted, layered, pairs
 from .run import generate
 
 LLADA, DREAM = ("llada",), ("dream",)
@@ -146,6 +146,12 @@ PAIRS = [
     Method("streaming-llm-keys", with_own_rule(lambda: pairs.Window(64, 4)),
            schedule("streaming_llm_keys", "%near = window(64)", "%first = sinks(4)",
                     "%pairs = union %near, %first", "attend pairs(%pairs)")),
+    Method("columns-in-blocks",
+           with_own_rule(lambda: chunked.Refined("1/2", "1/4", 32, 16, pairs.every(8), pairs.every(4))),
+           schedule("columns_in_blocks", "%seldom = cadence every(8)", "%often = cadence every(4)",
+                    BLOCKS32 + "on %seldom",
+                    "%fine = select columns(keep = 1/4, group = 16) by mean_probability within %tiles on %often",
+                    "attend pairs(%fine)")),
 ]
 
 
@@ -212,6 +218,12 @@ FAST = [
            schedule("sparse_dllm", BLOCK, *EVICTED), LLADA),
     in_blocks("sparse-dllm-parallel", by_threshold(lambda: evicted.Evicted("1/2")),
            schedule("sparse_dllm_parallel", BLOCK, *EVICTED, "commit above(0.9)")),
+    Method("prefilling-dllm", with_own_rule(lambda: chunked.Chunked("1/2", "1/2")),
+           schedule("prefilling_dllm", "%start = cadence first(1)", "%response = positions response",
+                    BLOCKS32 + "isolating(spans) on %start",
+                    "%tokens = select columns(keep = 1/2, group = 16) by mean_probability always %response "
+                    "within %tiles on %start",
+                    "reuse kv", "recompute all on %start", "recompute %response", "attend pairs(%tokens)")),
     in_blocks("dual-cache-drift", lambda s, b, f: (drift.DriftingCache(0.9, 6), commit.Quotas(s, b)),
            schedule("dual_cache_drift", "%start = cadence drift(below = 0.9, within = 6) in block", *DUAL),
            LLADA),

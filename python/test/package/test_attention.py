@@ -50,12 +50,16 @@ def distance(n):
     return np.abs(np.arange(n)[:, None] - np.arange(n))[None]
 
 
-def columns_mask(q, k, keep, group):
+def columns_mask(q, k, keep, group, inside=None):
+    """inside: the pairs of lists of columns for as many rows or more, from which these are chosen."""
     n, heads = q.shape[0], q.shape[1]
     share, mask = softmax(logits_of(q, k)), np.zeros((heads, n, n), bool)
+    among = n if inside is None else inside[0, 0].sum()
     for start in range(0, n, group):
         score = share[:, start:start + group].mean(1)
-        best = np.argsort(-score, axis=1, kind="stable")[:, :max(1, int(keep * n))]
+        if inside is not None:
+            score = np.where(inside[:, start], score, -1)
+        best = np.argsort(-score, axis=1, kind="stable")[:, :max(1, int(keep * among))]
         for head in range(heads):
             mask[head, start:start + group, best[head]] = True
     return mask
@@ -74,6 +78,8 @@ class AttentionTest(unittest.TestCase):
                             (window(8) | sinks(3), (distance(n) <= 4) | (key < 3)),
                             (sinks(0.1), np.broadcast_to(key < 15, (1, n, n))),
                             (columns(0.2, 32), columns_mask(q, k, 0.2, 32)),
+                            (columns(0.5, 32, within=columns(0.4, 64)),
+                             columns_mask(q, k, 0.5, 32, columns_mask(q, k, 0.4, 64))),
                             (columns(0.1, 64) | window(8),
                              columns_mask(q, k, 0.1, 64) | (distance(n) <= 4))):
             with self.subTest(str(pairs)):

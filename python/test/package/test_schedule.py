@@ -22,7 +22,7 @@ from fractions import Fraction
 
 import heddle
 from heddle import (all_positions, at, at_step, attend, attention_outside, block, blocks, columns, commit, committed, decoded,
-                    dense, every, first, recompute, reuse, salient, schedule, sinks,
+                    dense, every, first, recompute, response, reuse, salient, schedule, sinks,
                     undecoded, uniform, visible, window)
 from heddle.parse import _CLAUSE
 from common import ROOT
@@ -229,6 +229,9 @@ class TextTest(unittest.TestCase):
                 "sparse-dllm": attend(columns(0.5, "all", per_layer=True, pooled=3, of=block, always=block,
                                               on=second), until=second) +
                 reuse("kv") + recompute(all_positions, on=start) + recompute(block),
+                "prefilling-dllm": attend(columns(
+                    0.5, 128, always=response, within=blocks(8, isolating="spans")), refresh=first(1)) +
+                reuse("kv") + recompute(all_positions, on=first(1)) + recompute(response),
                 "threshold-revoke": commit("above", 0.6, revoke=0.9) + attend(),
                 "drafted-steps": commit(verify=3) + attend(),
                 "token-edit": commit("above", 0.7, edit=0.5, further=16) + attend(),
@@ -364,11 +367,13 @@ class TextTest(unittest.TestCase):
         text = """heddle.schedule @a {
   %start = cadence first(1) in block
   %block = positions block
+  %all = select columns(keep = 0.5, group = all, per_layer) by mean_probability on %start
   %cols = select columns(keep = 0.5, group = all, per_layer)
     by mean_probability
     pooled(3)
     of %block
     always %block
+    within %all
     on %start
   reuse kv
   recompute all on %start

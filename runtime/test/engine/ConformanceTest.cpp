@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The fake GPU's attention kernels conform; such as take their rows for others
+// The fake GPU's kernels conform; such as take their rows or lists for others
 // do not.
 //
 //===----------------------------------------------------------------------===//
@@ -63,6 +63,43 @@ TEST_F(CudaConformance, KernelsOfSomeRowsConform) {
     EXPECT_TRUE(finding.ok()) << finding.failure;
     EXPECT_GT(finding.cases, 16);
   }
+}
+
+/// Of lists that kernels choose within, in each encoding and of blocks; a
+/// kernel that takes a head's lists for another's does not conform.
+TEST_F(CudaConformance, SelectionsWithinOthersConform) {
+  for (bundle::Encoding encoding :
+       {bundle::Encoding::Int32, bundle::Encoding::Uint16,
+        bundle::Encoding::Bitmap})
+    for (bool ofBlocks : {false, true})
+      for (bool lies : {false, true}) {
+        bundle::Manifest manifest =
+            gpuManifest({.dtypes = {"f32"}, .encodings = {encoding}});
+        bundle::Kernel &kernel =
+            manifest.kernels[kernelNamed(manifest, "select_16")];
+        kernel.withinGroup = 32;
+        kernel.withinBlocks = ofBlocks;
+        const bundle::KernelVariant &variant = kernel.variants.front();
+        installKernels(manifest);
+        auto &code = fakeDriver().kernels[variant.symbol];
+        if (lies)
+          code = [code](const FakeDriver::Launch &launch) {
+            auto *blocks = launch.parameter<heddle::abi::SelectArgs *>(0);
+            for (int64_t z = 0; z < launch.grid[2]; ++z)
+              blocks[z].within.groups = 1; // other heads' lists
+            code(launch);
+          };
+        auto module = Module::load(device(), gpuBundle(manifest));
+        Result<Stream> stream = Stream::create(device());
+        ASSERT_TRUE(module && stream);
+        conformance::Options options;
+        options.lengths = {1, 17, 33, 90};
+        options.ratios = {1, 3};
+        const conformance::Finding finding =
+            checkSelectOnCuda({device(), **module, *stream, /*wide=*/false},
+                              manifest, kernel, variant, options);
+        EXPECT_EQ(finding.ok(), !lies) << finding.failure;
+      }
 }
 
 TEST_F(CudaConformance, NoticesKernelsThatIgnorePlaces) {

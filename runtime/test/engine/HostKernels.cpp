@@ -453,6 +453,11 @@ void select(const Compiled &code, const Launch &launch) {
           span = scoresBy(args.spanLse);
           span.erase(span.begin(), span.begin() + args.boundary);
         }
+        if (args.scores) {
+          float *row = args.scores + (list * args.list.groups + g) * args.n;
+          std::copy(span.begin(), span.end(),
+                    std::copy(scores.begin(), scores.end(), row));
+        }
         std::vector<int32_t> kept =
             blocks ? reference::chosenBlocks(args, std::span(scores),
                                              std::span<const double>(span))

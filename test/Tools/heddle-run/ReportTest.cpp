@@ -383,8 +383,8 @@ TEST(StepLogFile, SaysWhichStepsAPassMade) {
   {
     Result<StepLog> log = StepLog::open(path);
     ASSERT_TRUE(log);
-    const rt::Commit commits[] = {{0, 17, 5, 0.5, false, 3},
-                                  {0, 3, 6, 0.5, false, 4}};
+    const rt::Commit commits[] = {{0, 17, 5, 0.5, false, false, 3},
+                                  {0, 3, 6, 0.5, false, false, 4}};
     const rt::Verified verified[] = {{0, 4, 2}};
     rt::StepRecord record;
     record.commits = commits;

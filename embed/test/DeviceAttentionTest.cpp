@@ -103,9 +103,9 @@ protected:
     return static_cast<float>(rt::reference::load(&stored, 0, shape.dtype));
   }
 
-  /// The pairs of 50 keys that selection 0 of a layer's lists keeps, by
+  /// The pairs of 50 keys that a selection of a layer's lists keeps, by
   /// sequence, head and row.
-  std::vector<bool> keptIn(Memory &memory) const {
+  std::vector<bool> keptIn(Memory &memory, int64_t selection = 0) const {
     const rt::IndexListShape lengths{
         program.selections,
         {std::vector<int64_t>(program.selections.size(), 0)},
@@ -116,13 +116,14 @@ protected:
     rt::IndexLists where = rt::IndexLists::at(lengths, memory.at());
     std::vector<bool> mask(2 * heads * 50 * 50);
     for (int64_t s = 0; s < 2; ++s) {
-      const heddle::abi::IndexList &list = where.list(0, s, 0);
+      const heddle::abi::IndexList &list = where.list(0, s, selection);
       std::vector<int32_t> keys(list.keep);
       for (int64_t h = 0; h < heads; ++h)
         for (int64_t i = 0; i < 50; ++i) {
           EXPECT_TRUE(bundle::decodeList(
               lengths.encoding, 50,
-              bundle::listRow(list, h, i / program.selections[0].group), keys));
+              bundle::listRow(list, h, i / program.selections[selection].group),
+              keys));
           for (int32_t j : keys)
             mask[((s * heads + h) * 50 + i) * 50 + j] = true;
         }
@@ -582,6 +583,47 @@ TEST_F(DeviceAttention, SelectsAndReadsWhatWasSelected) {
   EXPECT_TRUE(std::all_of(nothing.begin(), nothing.end(),
                           [](float x) { return x == 0; }));
   EXPECT_EQ(keptIn(again), kept);
+}
+
+TEST_F(DeviceAttention, ChoosesWithinWhatWasSelected) {
+  bundle::Manifest manifest = gpuManifest();
+  manifest.selections[0].group = 32;
+  manifest.selections[1].within = 0;
+  manifest.selections[1].cadence.period = 2;
+  for (bundle::Kernel &kernel : manifest.kernels)
+    if (kernel.name == "select_16")
+      kernel.withinGroup = 32;
+    else if (kernel.name == "two_columns")
+      kernel.terms.erase(kernel.terms.begin());
+  setRule(manifest, "two_columns", {0, 1});
+  manifest.rules.front().phases.front().when.cadence =
+      manifest.selections[1].cadence;
+  start(manifest, 2, 50);
+  ASSERT_OK(attention->check(8, 0));
+  Memory lists(call->listBytes(1));
+  auto isWithin = [&](const std::vector<bool> &outer) {
+    const std::vector<bool> inner = keptIn(lists, 1);
+    for (size_t i = 0; i < inner.size(); ++i)
+      if (inner[i] && !outer[i])
+        return false;
+    // A third of the 25 keys that the others have.
+    return std::count(inner.begin(), inner.end(), true) == 2 * heads * 50 * 8;
+  };
+  run({.layer = 1, .step = 1, .steps = 8}, Part::All, lists);
+  const std::vector<bool> outer = keptIn(lists), first = keptIn(lists, 1);
+  EXPECT_TRUE(isWithin(outer));
+  expectAttention(
+      run({.layer = 1, .step = 2, .steps = 8}, Part::All, lists),
+      [&](int64_t s, int64_t h, int64_t i, int64_t j) -> bool {
+        return first[((s * heads + h) * 50 + i) * 50 + j];
+      },
+      1e-5);
+  // By other queries and keys, within the same.
+  std::reverse(fused.begin(), fused.end());
+  run({.layer = 1, .step = 3, .steps = 8}, Part::All, lists);
+  EXPECT_EQ(keptIn(lists), outer);
+  EXPECT_TRUE(isWithin(outer));
+  EXPECT_NE(keptIn(lists, 1), first);
 }
 
 TEST_F(DeviceAttention, RefusesWhatKernelsCannotRead) {

@@ -17,6 +17,8 @@
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
+#include <optional>
+
 namespace mlir::heddle {
 
 /// What a target gives: constants and functions, elementwise.
@@ -61,6 +63,15 @@ struct ScoredLogit {
 ScoredLogit emitScores(ScoreTarget &target,
                        const ::heddle::bundle::Scores &scores,
                        const ScoredPair &pair);
+
+/// Between which numbers all results lie, whatever the logit and the positions;
+/// minus infinity, which masks a pair, may stand beside them.
+struct ScoreBounds {
+  double low, high;
+};
+
+/// None where a function has no bounds, or they can't be told.
+std::optional<ScoreBounds> boundsOf(const ::heddle::bundle::Scores &scores);
 
 } // namespace mlir::heddle
 

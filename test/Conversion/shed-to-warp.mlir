@@ -168,6 +168,96 @@ shed.kernel @distance attention element(bf16) head_dim(128) tiling(#shed.wgmma_t
 
 // -----
 
+// A function that bounds logits leaves no maximum to find: each part of a tile has
+// its logits capped, its exponentials and its end masked before its products.
+// CHECK-LABEL: llvm.func @capped
+// CHECK: warp.splat %{{.*}} : <1, f32>
+// CHECK: scf.for
+// CHECK-NOT: warp.reduce max
+// CHECK-NOT: warp.any
+// CHECK: %[[S:.*]] = warp.wait
+// CHECK: %[[FIRST:.*]] = warp.slice %[[S]] from 0 : <128, f32> -> <64, f32>
+// CHECK: warp.map(%[[FIRST]])
+// CHECK: math.tanh
+// CHECK: %[[WEIGHTS:.*]] = warp.map
+// CHECK: math.exp2
+// CHECK: %[[KEPT:.*]] = scf.if
+// CHECK: warp.map(%[[WEIGHTS]])
+// CHECK: warp.reduce add %[[KEPT]]
+// CHECK: warp.multiply
+// CHECK: %[[SECOND:.*]] = warp.slice %[[S]] from 64 : <128, f32> -> <64, f32>
+// CHECK: math.tanh
+// CHECK: math.exp2
+// CHECK: warp.multiply {{.*}} from 64
+// CHECK-NOT: warp.reduce max
+shed.kernel @capped attention element(bf16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 1, keys = 128, stages = 2, parts = 2, producer_registers = 40, consumer_registers = 232>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %c = shed.scores %l at %keys (%logit) {
+      %cap = arith.constant 30.0 : f32
+      %share = arith.divf %logit, %cap : f32
+      %bound = math.tanh %share : f32
+      %z = arith.mulf %bound, %cap : f32
+      shed.yield %z : f32
+    }
+    %n = shed.softmax_update %s, %c, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
+// f16 has not the exponents for weights without a maximum, and a cap of 60 allows
+// weights that not even f32 could add up.
+// CHECK-LABEL: llvm.func @narrow
+// CHECK: warp.reduce max
+shed.kernel @narrow attention element(f16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, f16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, f16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, f16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, f16>, !shed.tile<keys, channels, f16>
+    %c = shed.scores %l at %keys (%logit) {
+      %bound = math.tanh %logit : f32
+      shed.yield %bound : f32
+    }
+    %n = shed.softmax_update %s, %c, %v : !shed.tile<keys, channels, f16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+// CHECK-LABEL: llvm.func @wide
+// CHECK: warp.reduce max
+shed.kernel @wide attention element(bf16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %c = shed.scores %l at %keys (%logit) {
+      %cap = arith.constant 60.0 : f32
+      %bound = math.tanh %logit : f32
+      %z = arith.mulf %bound, %cap : f32
+      shed.yield %z : f32
+    }
+    %n = shed.softmax_update %s, %c, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
 // The keys that a list names are gathered: a tile has the rows that the list
 // gives for it.
 // CHECK-LABEL: llvm.func @columns

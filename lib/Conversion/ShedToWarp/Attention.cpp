@@ -283,9 +283,10 @@ LogicalResult AttentionWriter::lower(Operation &op) {
       .Case([&](shed::SoftmaxInitOp init) {
         // Not -inf, so that a row that has met no key yet has differences, too:
         // its masked logits, -inf, still give no weight.
-        states[init.getResult()] = {
-            v.splat(channels, 0.0f),
-            v.splat(1, std::numeric_limits<float>::lowest()), v.splat(1, 0.0f)};
+        const float first =
+            bounded ? 0.0f : std::numeric_limits<float>::lowest();
+        states[init.getResult()] = {v.splat(channels, 0.0f), v.splat(1, first),
+                                    v.splat(1, 0.0f)};
         return success();
       })
       .Case([&](shed::ForKeysOp loop) { return lowerKeys(loop); })
@@ -395,28 +396,35 @@ LogicalResult AttentionWriter::lowerInTile(Operation &op, const KeyPass &pass,
         Value product =
             v.multiply(tiles.at(dot.getQueries()), tiles.at(dot.getKeys()), {},
                        true, 0, queryFrom);
-        logits[dot.getResult()] = {v.wait(product), factor};
+        products[dot.getResult()] = v.wait(product);
         return success();
       })
-      .Case([&](shed::ScoresOp op) {
-        logits[op.getResult()] = score(logits.at(op.getLogits()),
-                                       scoresOf(op.getBody()), pass, keys);
-        return success();
-      })
-      .Case([&](shed::MaskOp op) {
-        logits[op.getResult()] =
-            mask(op, logits.at(op.getLogits()), pass, keys);
-        return success();
-      })
+      .Case<shed::ScoresOp, shed::MaskOp>([](auto) { return success(); })
       .Case([&](shed::SoftmaxUpdateOp op) {
         states[op.getResult()] =
-            update(states.at(op.getState()), logits.at(op.getLogits()),
+            update(states.at(op.getState()), op.getLogits(),
                    tiles.at(op.getValues()), pass, keys);
         return success();
       })
       .Default([](Operation *op) {
         return op->emitOpError("has no form for warpgroups");
       });
+}
+
+Logits AttentionWriter::logitsOf(Value value, const KeyPass &pass,
+                                 const TileKeys &keys) {
+  const Location asked = v.b.getLoc();
+  v.b.setLoc(value.getLoc());
+  Logits result;
+  if (auto op = value.getDefiningOp<shed::ScoresOp>())
+    result = score(logitsOf(op.getLogits(), pass, keys), scoresOf(op.getBody()),
+                   pass, keys);
+  else if (auto op = value.getDefiningOp<shed::MaskOp>())
+    result = mask(op, logitsOf(op.getLogits(), pass, keys), pass, keys);
+  else
+    result = {v.slice(products.at(value), keys.from, keys.columns), factor};
+  v.b.setLoc(asked);
+  return result;
 }
 
 /// What a function makes of logits.

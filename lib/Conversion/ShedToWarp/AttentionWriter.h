@@ -48,15 +48,23 @@ struct RowKeys {
   Value first, length;
 };
 
-/// The keys of a tile: where they stand and how many there are from the first
-/// one on, at most 0 if none.
+/// The keys of a tile, or of a part of one: where they stand and how many there
+/// are from the first one on, at most 0 if none.
 struct TileKeys {
   Value first; ///< i32: the first row, or 0 with `rows`
   Value left;  ///< i32
   Value end;   ///< i32: of the rows that exist
   Value rows;  ///< of keys that a list names
   Value rank;  ///< i32: of the first of these in the list
+  int64_t columns;
+  int64_t from = 0; ///< the part's first column in the tile
 };
+
+/// Whether functions bound all logits of an attention kernel so far that
+/// weights are their powers as they are: nothing is gained where they are
+/// relative to a row's maximum. bf16 has the exponents for such weights, f16
+/// has not.
+bool boundsLogits(shed::KernelOp kernel);
 
 /// Writes a kernel for warpgroups of 64 rows, as one stream of control.
 ///
@@ -79,7 +87,8 @@ public:
         taskRows(kernel.getSharedLists()
                      ? shed::sharedTaskRows(kernel.getRowsInStep(),
                                             tiling.getQueryRows())
-                     : tiling.getQueryRows()) {}
+                     : tiling.getQueryRows()),
+        bounded(boundsLogits(kernel)) {}
 
   LogicalResult run();
 
@@ -100,6 +109,9 @@ private:
   LogicalResult verifyForm(shed::ForKeysOp loop);
   LogicalResult lowerInTile(Operation &op, const KeyPass &pass,
                             const TileKeys &keys);
+  /// What a value of `shed` stands for, of a part of a tile. Functions and
+  /// masks are written where the softmax asks for what they give.
+  Logits logitsOf(Value value, const KeyPass &pass, const TileKeys &keys);
   Logits score(const Logits &logits, const ::heddle::bundle::Scores &scores,
                const KeyPass &pass, const TileKeys &keys);
 
@@ -107,6 +119,7 @@ private:
   KeyPass keyPass(shed::ForKeysOp loop);
   KeyList keyList(const shed::KeyEntries &entries);
   TileKeys keysOf(const KeyPass &pass, Value tile);
+  TileKeys partOf(const TileKeys &tile, int64_t from, int64_t columns);
   /// The keys of a tile that ends within none: [first, end) holds all of them.
   KeyRange rangeOf(const KeyPass &pass, const TileKeys &keys);
   /// Of each element the key, some key behind the last one: i32.
@@ -124,11 +137,11 @@ private:
                 function_ref<Value(ValueRange elements, Value key)> body);
   Logits mask(shed::MaskOp op, const Logits &logits, const KeyPass &pass,
               const TileKeys &keys);
-  Value maskEnd(Value logits, const KeyPass &pass, const TileKeys &keys);
+  Value maskEnd(Value all, float none, const KeyPass &pass,
+                const TileKeys &keys);
 
-  RunningSoftmax update(RunningSoftmax state, const Logits &logits,
-                        Value values, const KeyPass &pass,
-                        const TileKeys &keys);
+  RunningSoftmax update(RunningSoftmax state, Value logits, Value values,
+                        const KeyPass &pass, const TileKeys &keys);
   RunningSoftmax rescale(RunningSoftmax state, Value top);
   void store(const RunningSoftmax &state);
   RunningSoftmax mergeShares(Value space, int64_t columns, Value from);
@@ -171,6 +184,8 @@ private:
   const Type element;
   const int64_t channels;
   const int64_t taskRows; ///< of a task, of one head
+  /// Whether weights are powers of logits as these are, without a maximum.
+  const bool bounded;
 
   // Values of the function, i32 unless they are pointers or strides.
   Value args, n, rows;
@@ -199,7 +214,7 @@ private:
 
   // What the ops of `shed` gave.
   DenseMap<Value, Value> tiles;
-  DenseMap<Value, Logits> logits;
+  DenseMap<Value, Value> products; ///< of queries and a tile of keys
   DenseMap<Value, RunningSoftmax> states;
 };
 

@@ -76,14 +76,18 @@ TileKeys AttentionWriter::keysOf(const KeyPass &pass, Value tile) {
   if (!pass.list || !pass.list->blockKeys) {
     Value rank = v.mul(tile, keys), left = v.sub(pass.count, rank);
     if (!pass.list)
-      return {
-          pass.first ? v.add(pass.first, rank) : rank, left, pass.end, {}, {}};
+      return {pass.first ? v.add(pass.first, rank) : rank,
+              left,
+              pass.end,
+              {},
+              {},
+              keys};
     Type number =
         pass.list->encoding == shed::Encoding::Uint16 ? v.i16() : v.i32();
     Value rows = warp::ReadRowsOp::create(
         v.b, warp::RowsType::get(kernel.getContext(), keys), pass.list->base,
         rank, pass.count, number);
-    return {v.word(0), left, n, rows, rank};
+    return {v.word(0), left, n, rows, rank, keys};
   }
   const int64_t parts = pass.list->blockKeys / keys;
   Value block = entryOf(v, *pass.list, v.quotient(tile, parts));
@@ -92,21 +96,33 @@ TileKeys AttentionWriter::keysOf(const KeyPass &pass, Value tile) {
                                pass.list->split, pass.list->blockKeys);
   Value first = v.add(range.first, v.mul(v.remainder(tile, parts), keys));
   Value end = v.select(gone, v.word(0), range.end);
-  return {first, v.sub(end, first), end, {}, {}};
+  return {first, v.sub(end, first), end, {}, {}, keys};
+}
+
+TileKeys AttentionWriter::partOf(const TileKeys &tile, int64_t from,
+                                 int64_t columns) {
+  TileKeys part = tile;
+  Value &start = tile.rows ? part.rank : part.first;
+  start = v.add(start, from);
+  part.left = v.add(tile.left, -from);
+  part.columns = columns;
+  part.from = tile.from + from;
+  return part;
 }
 
 KeyRange AttentionWriter::rangeOf(const KeyPass &pass, const TileKeys &keys) {
-  const int64_t size = tiling.getKeys();
   if (!keys.rows)
-    return {keys.first, v.add(keys.first, size)};
-  // Lists ascend.
-  Value last = v.least(v.add(keys.rank, size - 1), v.add(pass.count, -1));
-  return {entryOf(v, *pass.list, keys.rank),
-          v.add(entryOf(v, *pass.list, last), 1)};
+    return {keys.first, v.add(keys.first, keys.columns)};
+  // Lists ascend. Of a part there may be none of them left.
+  Value end = v.add(pass.count, -1);
+  Value last = v.least(v.add(keys.rank, keys.columns - 1), end);
+  return {
+      entryOf(v, *pass.list, keys.from ? v.least(keys.rank, end) : keys.rank),
+      v.add(entryOf(v, *pass.list, last), 1)};
 }
 
 Value AttentionWriter::eachKey(const KeyPass &pass, const TileKeys &keys) {
-  auto type = v.fragment(tiling.getKeys(), v.i32());
+  auto type = v.fragment(keys.columns, v.i32());
   Value from = keys.rows ? keys.rank : keys.first;
   Value last = v.add(keys.rows ? pass.count : n, -1);
   Value each = v.map(type, {}, [&](ValueRange, Value, Value column) {
@@ -350,12 +366,11 @@ Logits AttentionWriter::mask(shed::MaskOp op, const Logits &logits,
           ranges && op.getWithin() && *op.getWithin() == pass.over};
 }
 
-/// What lies behind the last key, or is skipped, gives no weight.
-Value AttentionWriter::maskEnd(Value logits, const KeyPass &pass,
+/// Puts `none` where a key lies behind the last one, or is skipped.
+Value AttentionWriter::maskEnd(Value all, float none, const KeyPass &pass,
                                const TileKeys &keys) {
-  Type type = logits.getType();
-  Value partial =
-      v.compare(CmpIPredicate::slt, keys.left, int64_t(tiling.getKeys()));
+  Type type = all.getType();
+  Value partial = v.compare(CmpIPredicate::slt, keys.left, keys.columns);
   if (pass.skipped)
     partial =
         v.either(partial, v.compare(CmpIPredicate::slt,
@@ -363,10 +378,10 @@ Value AttentionWriter::maskEnd(Value logits, const KeyPass &pass,
   return v.choose(
       partial, type,
       [&]() -> Values {
-        Values inputs = {logits};
+        Values inputs = {all};
         if (pass.skipped && keys.rows)
           inputs.push_back(eachKey(pass, keys));
-        Value lowest = v.real(-infinity);
+        Value other = v.real(none);
         return {
             v.map(type, inputs, [&](ValueRange element, Value, Value column) {
               Value keep = v.compare(CmpIPredicate::slt, column, keys.left);
@@ -375,8 +390,8 @@ Value AttentionWriter::maskEnd(Value logits, const KeyPass &pass,
                 keep = v.both(keep,
                               v.compare(CmpIPredicate::sge, key, pass.skipped));
               }
-              return v.select(keep, element[0], lowest);
+              return v.select(keep, element[0], other);
             })};
       },
-      [&]() -> Values { return {logits}; })[0];
+      [&]() -> Values { return {all}; })[0];
 }

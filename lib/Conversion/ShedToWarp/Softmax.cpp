@@ -7,6 +7,9 @@
 
 #include "AttentionWriter.h"
 
+#include "heddle/Conversion/ScoreLowering.h"
+#include "heddle/Support/ScoreRegion.h"
+
 #include "mlir/Dialect/Math/IR/Math.h"
 
 #include <limits>
@@ -23,43 +26,86 @@ using Values = NVVMBuilder::Values;
 /// rescalings.
 static constexpr float slack = 8.0f;
 
+static constexpr float infinity = std::numeric_limits<float>::infinity();
+
+/// What the function in front of a softmax gives, if there is one.
+static std::optional<mlir::heddle::ScoreBounds> boundsBefore(Value logits) {
+  while (auto mask = logits.getDefiningOp<shed::MaskOp>())
+    logits = mask.getLogits();
+  auto scores = logits.getDefiningOp<shed::ScoresOp>();
+  if (!scores)
+    return std::nullopt;
+  return mlir::heddle::boundsOf(mlir::heddle::scoresOf(scores.getBody()));
+}
+
+bool mlir::heddle::boundsLogits(shed::KernelOp kernel) {
+  // Sums of 2^31 weights times values up to 2^16 are below 2^127, still.
+  constexpr double log2e = 1.4426950408889634, most = 80 / log2e;
+  if (!kernel.getElement().isBF16())
+    return false;
+  return !kernel
+              .walk([&](shed::SoftmaxUpdateOp op) {
+                std::optional<ScoreBounds> bounds =
+                    boundsBefore(op.getLogits());
+                return bounds && bounds->low >= -most && bounds->high <= most
+                           ? WalkResult::advance()
+                           : WalkResult::interrupt();
+              })
+              .wasInterrupted();
+}
+
 /// Adds a tile of keys. Source: online normaliser calculation for softmax
 /// (Milakov, Gimelshein 2018), with the maximum lagging behind.
-RunningSoftmax AttentionWriter::update(RunningSoftmax state,
-                                       const Logits &logits, Value values,
-                                       const KeyPass &pass,
+RunningSoftmax AttentionWriter::update(RunningSoftmax state, Value value,
+                                       Value values, const KeyPass &pass,
                                        const TileKeys &keys) {
-  Value all = logits.endMasked && !pass.skipped
-                  ? logits.fragment
-                  : maskEnd(logits.fragment, pass, keys);
+  auto isMasked = [&](const Logits &logits) {
+    return logits.endMasked && !pass.skipped;
+  };
+  Logits all;
+  if (!bounded) {
+    all = logitsOf(value, pass, keys);
+    if (!isMasked(all))
+      all.fragment = maskEnd(all.fragment, -infinity, pass, keys);
+    Value top = v.combine(warp::Combine::Max,
+                          v.reduce(warp::Combine::Max, all.fragment));
+    top = v.map(v.fragment(1), top, [&](ValueRange element, Value, Value) {
+      return v.mulf(element[0], all.factor);
+    });
+    state = rescale(state, top);
+  }
 
-  Value top = warp::CombineOp::create(v.b, warp::Combine::Max,
-                                      warp::ReduceOp::create(v.b, v.fragment(1),
-                                                             warp::Combine::Max,
-                                                             all, Value()));
-  top = v.map(v.fragment(1), top, [&](ValueRange element, Value, Value) {
-    return v.mulf(element[0], logits.factor);
-  });
-  state = rescale(state, top);
-
-  // The products of a part run while the exponentials of the next are computed.
-  const int64_t part = tiling.getKeys() / tiling.getParts();
+  // The products of a part run while the exponentials of the next are computed,
+  // and its functions of logits where no maximum asks for all of them before.
+  const int64_t columns = tiling.getKeys() / tiling.getParts();
   Value sums = state.context;
-  for (int64_t from = 0; from < tiling.getKeys(); from += part) {
-    Value some = all;
-    if (tiling.getParts() > 1)
-      some = warp::SliceOp::create(v.b, v.fragment(part), all, from);
-    Value weights =
-        v.map(v.fragment(part), {some, state.maximum},
-              [&](ValueRange element, Value, Value) -> Value {
-                return math::Exp2Op::create(
-                    v.b, math::FmaOp::create(v.b, element[0], logits.factor,
-                                             v.negf(element[1])));
-              });
+  for (int64_t from = 0; from < tiling.getKeys(); from += columns) {
+    TileKeys part = keys;
+    Logits some = all;
+    Values inputs;
+    if (bounded) {
+      part = partOf(keys, from, columns);
+      some = logitsOf(value, pass, part);
+      inputs = {some.fragment};
+    } else {
+      inputs = {v.slice(some.fragment, from, columns), state.maximum};
+    }
+    Value weights = v.map(
+        v.fragment(columns), inputs,
+        [&](ValueRange element, Value, Value) -> Value {
+          if (bounded)
+            return math::Exp2Op::create(v.b, v.mulf(element[0], some.factor));
+          return math::Exp2Op::create(
+              v.b, math::FmaOp::create(v.b, element[0], some.factor,
+                                       v.negf(element[1])));
+        });
+    // Behind the exponentials, so that these run among what leads to them.
+    if (bounded && !isMasked(some))
+      weights = maskEnd(weights, 0.0f, pass, part);
     state.sum = warp::ReduceOp::create(v.b, v.fragment(1), warp::Combine::Add,
                                        weights, state.sum);
     Value rounded =
-        warp::RoundOp::create(v.b, v.fragment(part, element), weights);
+        warp::RoundOp::create(v.b, v.fragment(columns, element), weights);
     sums = v.multiply(rounded, values, sums, false, from);
   }
   state.context = v.wait(sums);

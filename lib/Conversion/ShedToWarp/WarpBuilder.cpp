@@ -27,6 +27,14 @@ Value WarpBuilder::map(Type type, ValueRange inputs, MapBody body) {
   return op.getResult(0);
 }
 
+Value WarpBuilder::slice(Value source, int64_t from, int64_t columns) {
+  auto type = cast<warp::FragmentType>(source.getType());
+  if (type.getColumns() == columns)
+    return source;
+  return warp::SliceOp::create(b, fragment(columns, type.getElement()), source,
+                               from);
+}
+
 Value WarpBuilder::multiply(Value left, Value right, Value sums,
                             bool transposed, int64_t from, Value leftFrom) {
   auto tile = cast<warp::TileType>(right.getType());

@@ -40,6 +40,8 @@ public:
     return warp::SplatOp::create(b, fragment(columns), real(value));
   }
   Value map(Type type, ValueRange inputs, MapBody body);
+  /// So many columns from `from` on.
+  Value slice(Value source, int64_t from, int64_t columns);
   /// Of f32, with as many columns.
   Value reduce(warp::Combine kind, Value source, Value init = {}) {
     return warp::ReduceOp::create(b, fragment(1), kind, source, init);

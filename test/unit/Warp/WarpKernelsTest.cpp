@@ -10,6 +10,7 @@
 
 #include "heddle/Target/NVPTX/Ptxas.h"
 
+#include <cmath>
 #include <optional>
 
 using namespace mlir;
@@ -306,6 +307,15 @@ TEST_F(WarpKernels, RowsAreOnTheirOwn) {
   EXPECT_EQ(row, check(code, true, 64, problem, 1));
 }
 
+/// A soft cap.
+static std::string capOf(const std::string &cap) {
+  return "(%logit) {\n%c = arith.constant " + cap +
+         ".0 : f32\n%share = arith.divf %logit, %c : f32\n"
+         "%bound = math.tanh %share : f32\n"
+         "%capped = arith.mulf %bound, %c : f32\n"
+         "shed.yield %capped : f32\n}";
+}
+
 /// A function of logits that asks for no position, over all keys and a list.
 TEST_F(WarpKernels, SoftCap) {
   const char *tiling = "consumers = 2, keys = 64, stages = 2, parts = 1, "
@@ -330,6 +340,70 @@ TEST_F(WarpKernels, SoftCap) {
   problem.rows = 150;
   Lists lists{128, 70};
   check(list, true, 64, problem, 2, nullptr, &lists);
+}
+
+/// Caps that leave no maximum to find, and, in f16 and beyond 55, caps that do
+/// not: with tiles in parts, which their last keys end within, over all keys,
+/// lists and windows that some rows have no key of.
+TEST_F(WarpKernels, CappedParts) {
+  struct Form {
+    const char *type;
+    int64_t parts;
+    double cap, spread;
+  };
+  uint64_t seed = 1;
+  for (const Form &form : {Form{"bf16", 1, 2, 1},
+                           {"bf16", 2, 50, 2},
+                           {"bf16", 4, 30, 1},
+                           {"bf16", 2, 60, 3},
+                           {"f16", 2, 30, 2}}) {
+    SCOPED_TRACE(form.type + std::to_string(form.cap));
+    const std::string tiling =
+        "consumers = 2, keys = 64, stages = 2, producer_registers = 40, "
+        "consumer_registers = 232, parts = " +
+        std::to_string(form.parts);
+    const std::string cap = capOf(std::to_string(static_cast<int>(form.cap)));
+    const bool bf16 = std::string(form.type) == "bf16";
+    Problem problem{150, 140, 2, 1, 0.25f};
+    problem.cap = form.cap;
+    problem.spread = form.spread;
+    Compiled dense = compile(form.type, 64, tiling, "all", "", cap);
+    ASSERT_FALSE(dense.ptx.empty());
+    // Warps vote on raising maxima.
+    EXPECT_EQ(dense.ptx.find("vote.sync") == std::string::npos,
+              bf16 && form.cap < 55);
+    check(dense, bf16, 64, problem, seed++);
+    problem.others = NAN; // of the rows after the first one alone
+    check(dense, bf16, 64, problem, seed++);
+    problem.others = 1;
+    problem.n = 33; // ends within the first part but for four of them
+    problem.rows = 20;
+    check(dense, bf16, 64, problem, seed++);
+    problem.n = problem.rows = 150;
+    Compiled list =
+        compile(form.type, 64, tiling, "list<0, group = 128>", "", cap);
+    ASSERT_FALSE(list.ptx.empty());
+    for (int64_t keep : {1, 70}) {
+      Lists lists{128, keep};
+      check(list, bf16, 64, problem, seed++, nullptr, &lists);
+    }
+    Compiled window =
+        compile(form.type, 64, tiling,
+                {{"window<40>", "", "within #shed.window<40>"}}, "", cap);
+    ASSERT_FALSE(window.ptx.empty());
+    problem.window = 40;
+    check(window, bf16, 64, problem, seed++);
+    // A list's keys that stand within 5 places: most rows have none.
+    Compiled none =
+        compile(form.type, 64, tiling,
+                {{"list<0, group = 128>", "", "within #shed.window<10>"}},
+                "int32", cap);
+    ASSERT_FALSE(none.ptx.empty());
+    problem.window = -1;
+    problem.within = {{::heddle::bundle::Term::Kind::Window, 10}};
+    Lists lists{128, 20};
+    check(none, bf16, 64, problem, seed++, nullptr, &lists);
+  }
 }
 
 /// Lists of keys, whose rows are gathered: fewer than a tile, one more than a
@@ -473,11 +547,13 @@ TEST_F(WarpKernels, AssemblerFindsNothingSlow) {
   if (!ptxas)
     GTEST_SKIP() << "no ptxas";
   auto judge = [&](const std::string &type, int headDim,
-                   const std::string &tiling, const std::vector<KeySet> &sets) {
-    SCOPED_TRACE(type + ", " + tiling + ", " + sets.back().over);
+                   const std::string &tiling, const std::vector<KeySet> &sets,
+                   const std::string &scores = "") {
+    SCOPED_TRACE(type + ", " + tiling + ", " + sets.back().over + scores);
     std::string why;
     auto result = ::heddle::assemble(
-        *ptxas, "sm_90a", compile(type, headDim, tiling, sets).ptx, why);
+        *ptxas, "sm_90a", compile(type, headDim, tiling, sets, "", scores).ptx,
+        why);
     ASSERT_TRUE(static_cast<bool>(result));
     if (!*result)
       GTEST_SKIP() << why;
@@ -488,9 +564,14 @@ TEST_F(WarpKernels, AssemblerFindsNothingSlow) {
   auto rules = ::heddle::bundle::tilingsFromJson(shed::builtInTuning());
   ASSERT_TRUE(static_cast<bool>(rules));
   for (const shed::WgmmaRule &rule : *rules)
-    if (rule.over != "scores" && !rule.shared)
-      judge(rule.element, static_cast<int>(rule.headDim), textOf(rule),
-            {{overOf(rule)}});
+    if (rule.over != "scores" && !rule.shared) {
+      const int headDim = static_cast<int>(rule.headDim);
+      judge(rule.element, headDim, textOf(rule), {{overOf(rule)}});
+      // With and, in f16 and beyond its reach, without bounds.
+      for (const char *cap : {"30", "60"})
+        judge(rule.element, headDim, textOf(rule), {{overOf(rule)}},
+              capOf(cap));
+    }
   // And some that tables may come to.
   for (auto [type, headDim, tiling, over] :
        {std::tuple("bf16", 128,

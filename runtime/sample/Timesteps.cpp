@@ -165,6 +165,8 @@ Draw drawByTimesteps(std::span<float> logits, const SampleOptions &options,
     break;
   }
   const float reference = logits[best];
+  const float forbidden =
+      options.forbiddenToken < 0 ? 0 : logits[options.forbiddenToken];
   if (options.forbiddenToken >= 0)
     logits[options.forbiddenToken] = removed;
   int64_t token = argmax(logits);
@@ -172,6 +174,8 @@ Draw drawByTimesteps(std::span<float> logits, const SampleOptions &options,
     token = other;
   else if (options.temperature > 0)
     token = gumbelArgmax(logits, 1, options.seed, step, position);
+  if (options.forbiddenToken >= 0)
+    logits[options.forbiddenToken] = forbidden;
   draw.token = static_cast<int32_t>(token);
   if (timesteps.rule == TransferRule::Origin ||
       timesteps.rule == TransferRule::MaskgitPlus)

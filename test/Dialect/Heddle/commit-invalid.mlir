@@ -306,7 +306,7 @@ heddle.schedule @R6 {
 // -----
 
 heddle.schedule @M9 {
-  // expected-error@+1 {{above must be more than 0 and at most 1, found 9; write 9 percent}}
+  // expected-error@+1 {{above must be more than 0 and at most 1, found 9}}
   commit above(0.6) edit(above = 9)
   attend dense
 }

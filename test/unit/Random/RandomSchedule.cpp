@@ -586,8 +586,8 @@ private:
       more = ", per_kv_head";
     return value("s", "select columns" + keep + ", group = " + group + more +
                           ") by mean_probability " +
-                          (below(3) ? "" : "always " + range() + " ") + "on " +
-                          when);
+                          (drafted || below(3) ? "" : "always " + range() + " ") +
+                          "on " + when);
   }
 
   std::string selection(const std::string &on) {

@@ -316,7 +316,11 @@ mlir::heddle::parseCommitRule(AsmParser &parser, CommitRuleAttr &rule,
     if (!value.edits() && succeeded(parser.parseOptionalKeyword("edit"))) {
       RatioAttr bound;
       NamedArgument wanted[] = {
-          {"above", [&] { return parseRatio(parser, "above", bound); }},
+          {"above",
+           [&] {
+             return parseRatio(parser, "above", bound, 1, /*orNone=*/false,
+                               /*share=*/false);
+           }},
           {"further",
            [&] {
              return parseCount(parser, "the number of further passes",

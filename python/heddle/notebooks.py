@@ -32,14 +32,16 @@ def _timeline(made):
     lists were selected anew."""
     steps = len(made.timeline["committed"])
     each = max(1, -(-steps // _MOST_BARS))
-    committed, revoked, refreshes = (_sums(made.timeline[name].tolist(), each) for name in ("committed", "revoked", "refreshes"))
+    committed, revoked, edited, refreshes = (_sums(made.timeline[name].tolist(), each)
+                                             for name in ("committed", "revoked", "edited", "refreshes"))
     up, down = max(committed, default=0), max(revoked, default=0)
     unit, width = 56 / max(1, up + down), 640 / max(1, len(committed))
     drawn, base = [], up * unit
-    for i, (tokens, masks, lists) in enumerate(zip(committed, revoked, refreshes)):
+    for i, (tokens, masks, others, lists) in enumerate(zip(committed, revoked, edited, refreshes)):
         first, last = i * each + 1, min((i + 1) * each, steps)
         said = f"step {first}" if first == last else f"steps {first} to {last}"
-        said += f": {tokens} committed" + (f", {masks} revoked" if masks else "") + (f", {lists} lists refreshed" if lists else "")
+        said += f": {tokens} committed" + (f", {masks} revoked" if masks else "") + (f", {others} edited" if others else "") \
+            + (f", {lists} lists refreshed" if lists else "")
         x, wide = f"{i * width:.2f}", f"{0.8 * width:.2f}"
         parts = [(base - tokens * unit, tokens * unit, "committed", 0.6), (base, masks * unit, "revoked", 0.3),
                  (60, 4 if lists else 0, "refreshed", 1)]

@@ -196,9 +196,9 @@ typedef struct heddle_step {
   const int64_t *positions; /* in the sequence, prompt included */
   const int32_t *tokens;    /* committed there */
   /* Each token's probability, in [0, 1]. With "alg": "topk_margin" the
-   * difference of the two largest, in [0, 1]; with "entropy" the negative
-   * entropy in nats, at most 0; with "remasking": "random" a random number in
-   * (0, 1). */
+   * difference of the two largest, in [0, 1]; with "entropy", and of a
+   * schedule that commits by entropy, the negative entropy in nats, at most 0;
+   * with "remasking": "random" a random number in (0, 1). */
   const double *confidences;
   int64_t rows; /* that the step computed */
   double seconds;

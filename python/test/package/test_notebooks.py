@@ -79,11 +79,12 @@ class NotebooksTest(unittest.TestCase):
         import numpy as np
         made = heddle.Generation(sequences=[], responses=[], texts=["<b> & " + "x" * 500, "ok"] + ["y"] * 9, steps=1000, complete=True, seconds=1.5,
                                  timeline={"committed": np.full(1000, 3), "revoked": np.tile([0, 1], 500),
+                                           "edited": np.r_[5, np.zeros(999, int)],
                                            "refreshes": np.r_[7, np.zeros(999, int)], "rows": np.ones(1000, int),
                                            "seconds": np.ones(1000)})
         bars, titles, text = self.drawn(made)
         self.assertEqual(bars, {"committed": 250, "revoked": 250, "refreshed": 1})
-        self.assertEqual((titles[0], titles[-1]), ("steps 1 to 4: 12 committed, 2 revoked, 7 lists refreshed",
+        self.assertEqual((titles[0], titles[-1]), ("steps 1 to 4: 12 committed, 2 revoked, 5 edited, 7 lists refreshed",
                                                    "steps 997 to 1000: 12 committed, 2 revoked"))
         self.assertIn("2500 tokens in 1000 steps, 1.50 s; lists refreshed in 1 of them (marks); a bar is of 4 steps", text)
         self.assertIn("<b> & x", text)

@@ -270,6 +270,7 @@ TEST(DrawByTimesteps, ForbiddenTokensCountInConfidences) {
       Draw draw = drawByTimesteps(logits, options, 1, 0);
       EXPECT_EQ(draw.token, token);
       EXPECT_NEAR(draw.confidence, confidence, 1e-6);
+      EXPECT_EQ(logits, row) << "an entropy is of all tokens";
     }
   }
   // The cuts leave the forbidden token alone: then the best of the others.

@@ -584,10 +584,11 @@ private:
     std::string more = below(2) ? shared : ", per_layer";
     if (shared.empty() && below(3) == 0)
       more = ", per_kv_head";
-    return value("s", "select columns" + keep + ", group = " + group + more +
-                          ") by mean_probability " +
-                          (drafted || below(3) ? "" : "always " + range() + " ") +
-                          "on " + when);
+    return value("s",
+                 "select columns" + keep + ", group = " + group + more +
+                     ") by mean_probability " +
+                     (drafted || below(3) ? "" : "always " + range() + " ") +
+                     "on " + when);
   }
 
   std::string selection(const std::string &on) {

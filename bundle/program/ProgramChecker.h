@@ -23,8 +23,9 @@ namespace heddle::bundle::detail {
 /// True if step 2 of a run is the cadence's first one, whatever T.
 bool beginsAtSecond(const Cadence &cadence);
 
-/// checkProgram(). Of reuse it asks ReuseChecks.cpp, of all else
-/// ProgramChecks.cpp.
+/// checkProgram(). What it asks of reuse is in ReuseChecks.cpp, of layers,
+/// forms of selections, cadences and drafts in files of their own, of all else
+/// in ProgramChecks.cpp.
 class Checker {
   using At = ProgramProblem::At;
 

@@ -131,7 +131,8 @@ struct StepOutcome {
 /// the end of the current block (all in the current block, unless the model
 /// itself drew the mask token earlier: such a position stays masked and
 /// competes again, as in the reference). Only those positions' rows go through
-/// the LM head, none when the quota is 0. A block's quotas are those of
+/// the LM head, and those of tokens that the rule may edit or revoke; none when
+/// the quota is 0, but in passes that only edit. A block's quotas are those of
 /// commitQuotas() for the positions masked when it starts.
 /// Models with shifted logits predict a position in the row before it: that row
 /// goes through the LM head then (ModelConfig::predictingRow).

@@ -14,7 +14,7 @@ using namespace heddle::bundle;
 
 using At = ProgramProblem::At;
 
-/// M12: a step that was drafted is the one that would have been made.
+/// M10: a step that was drafted is the one that would have been made.
 std::optional<ProgramProblem>
 heddle::bundle::checkDrafts(const Manifest &manifest) {
   const std::vector<DatedCommit> &dated = manifest.datedCommits;

@@ -59,7 +59,7 @@ double operationsOf(const rt::ModelConfig &config,
 
 /// What step observers get: see heddle.Step.
 nb::dict stepDict(const rt::ModelConfig &config, const rt::StepRecord &record) {
-  std::vector<int64_t> sequences, positions;
+  std::vector<int64_t> sequences, positions, steps;
   std::vector<int32_t> tokens;
   std::vector<uint8_t> revoked, edited;
   std::vector<double> confidences;
@@ -70,6 +70,7 @@ nb::dict stepDict(const rt::ModelConfig &config, const rt::StepRecord &record) {
     revoked.push_back(commit.revoked);
     edited.push_back(commit.edited);
     confidences.push_back(commit.confidence);
+    steps.push_back(commit.step > 0 ? commit.step : record.step);
   }
   nb::dict step;
   step["step"] = record.step;
@@ -81,6 +82,7 @@ nb::dict stepDict(const rt::ModelConfig &config, const rt::StepRecord &record) {
   step["revoked"] = toArray(std::move(revoked));
   step["edited"] = toArray(std::move(edited));
   step["confidences"] = toArray(std::move(confidences));
+  step["steps"] = toArray(std::move(steps));
   step["rows"] = record.rowsComputed;
   step["pairs"] = record.counters.pairs;
   step["dense_pairs"] = record.counters.densePairs;

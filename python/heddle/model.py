@@ -36,6 +36,8 @@ class Step:
     #: probabilities, in [0, 1]; with alg="entropy" and commits by
     #: entropy the negative entropy in nats, at most 0; with remasking="random" a random number in (0, 1)
     confidences: np.ndarray
+    #: int64: the step of its sequence, from 1, that made each commit: `step`, unless drafts are verified (`verify`)
+    steps: np.ndarray
     rows: int  #: of the forward pass
     pairs: int  #: (query, key) pairs of attention, all layers and heads
     dense_pairs: int  #: that dense attention over all rows computes

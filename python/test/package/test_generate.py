@@ -85,6 +85,8 @@ class SameAsHeddleRunTest(unittest.TestCase):
         for step in steps:
             for sequence, copies, count in step.verified:
                 self.assertTrue(1 <= count <= copies <= 4)
+                of = step.steps[step.sequences == sequence]
+                self.assertEqual(sorted(set(of)), [made[sequence] + i + 1 for i in range(count)])
                 made[sequence] += count
         self.assertEqual(made, [expected.steps] * len(PROMPTS))
         self.check(llada, drafted, PROMPTS, **SHORT)

@@ -129,7 +129,7 @@ heddle.schedule @M8 {
 
 // -----
 
-heddle.schedule @M12 {
+heddle.schedule @M10 {
   // expected-error@+1 {{the number of drafts must be at least 1, found 0}}
   commit quota verify(drafts = 0)
   attend dense
@@ -137,7 +137,7 @@ heddle.schedule @M12 {
 
 // -----
 
-heddle.schedule @M12 {
+heddle.schedule @M10 {
   // expected-error@+1 {{the number of drafts must be at most 64, found 65}}
   commit quota verify(drafts = 65)
   attend dense
@@ -145,7 +145,7 @@ heddle.schedule @M12 {
 
 // -----
 
-heddle.schedule @M12 {
+heddle.schedule @M10 {
   // expected-error@+1 {{verify needs argument 'drafts'}}
   commit quota verify()
   attend dense
@@ -153,7 +153,7 @@ heddle.schedule @M12 {
 
 // -----
 
-heddle.schedule @M12 {
+heddle.schedule @M10 {
   %start = cadence first(1) in block
   // expected-error@+1 {{verifies drafts, which the last commit, the one without a cadence, says of the whole run; write `verify` there}}
   commit best(1) on %start verify(drafts = 2)
@@ -163,7 +163,7 @@ heddle.schedule @M12 {
 
 // -----
 
-heddle.schedule @M12 {
+heddle.schedule @M10 {
   // expected-error@+1 {{takes as many tokens as the step's own confidences say, which are not known when it is drafted; commit by quota, best, timesteps or even alone, or leave `verify` out}}
   commit above(0.9) verify(drafts = 2)
   attend dense
@@ -171,7 +171,7 @@ heddle.schedule @M12 {
 
 // -----
 
-heddle.schedule @M12 {
+heddle.schedule @M10 {
   %start = cadence first(1) in block
   // expected-error@+1 {{takes as many tokens as the step's own confidences say}}
   commit factor(1) on %start
@@ -181,7 +181,7 @@ heddle.schedule @M12 {
 
 // -----
 
-heddle.schedule @M12 {
+heddle.schedule @M10 {
   // expected-error@+1 {{goes by a drawn order, in which a step predicts what it commits and nothing that the next one could be drafted from}}
   commit random_order verify(drafts = 2)
   attend dense
@@ -189,7 +189,7 @@ heddle.schedule @M12 {
 
 // -----
 
-heddle.schedule @M12 {
+heddle.schedule @M10 {
   %first = positions undecoded(first = 4)
   // expected-error@+1 {{commits within positions, which are known when a step begins and not when it is drafted}}
   commit quota within(%first) verify(drafts = 2)
@@ -198,7 +198,7 @@ heddle.schedule @M12 {
 
 // -----
 
-heddle.schedule @M12 {
+heddle.schedule @M10 {
   // expected-error@+1 {{revokes tokens, and which ones no earlier prediction says}}
   commit best(4) revoke(below = 0.9) verify(drafts = 2)
   attend dense
@@ -206,7 +206,7 @@ heddle.schedule @M12 {
 
 // -----
 
-heddle.schedule @M12 {
+heddle.schedule @M10 {
   // expected-error@+1 {{edits tokens, and which ones no earlier prediction says}}
   commit best(4) edit(above = 0.9) verify(drafts = 2)
   attend dense
@@ -214,7 +214,7 @@ heddle.schedule @M12 {
 
 // -----
 
-heddle.schedule @M12 {
+heddle.schedule @M10 {
   %changed = cadence drift(below = 0.9, within = 8)
   // expected-error@+1 {{is refreshed on drift(below = 0.9, within = 8), of which a step that is drafted knows nothing; name a cadence of another form, or leave `verify` out}}
   %cols = select columns(keep = 1/5, group = 32) by mean_probability on %changed
@@ -224,7 +224,7 @@ heddle.schedule @M12 {
 
 // -----
 
-heddle.schedule @M12 {
+heddle.schedule @M10 {
   %once = cadence first(1)
   %prompt = positions prompt
   // expected-error@+1 {{goes by a set of positions, which is known when a step begins and not when it is drafted; leave `of` and `always` or `verify` out}}
@@ -235,7 +235,7 @@ heddle.schedule @M12 {
 
 // -----
 
-heddle.schedule @M12 {
+heddle.schedule @M10 {
   %start = cadence first(1) in block
   %block = positions block
   reuse kv
@@ -248,7 +248,7 @@ heddle.schedule @M12 {
 
 // -----
 
-heddle.schedule @M12 {
+heddle.schedule @M10 {
   %known = positions decoded
   %next = positions undecoded(first = 16)
   %seen = union %known, %next

@@ -373,9 +373,15 @@ private:
     add("reuse kv" + oneOf({"", ", ffn"}) + ", attention(outside = " + inside +
         ", on = " + start + refreshed + ")");
     add("recompute all on " + start);
-    add("recompute " +
-        (window ? value("p", "positions undecoded(first = 9)") : masked()));
-    commits();
+    const bool edits = below(3) == 0;
+    std::string rows =
+        window ? value("p", "positions undecoded(first = 9)") : masked();
+    if (edits) {
+      std::string recent = value("p", "positions committed(last = 1)");
+      rows = value("p", "union " + rows + ", " + recent);
+    }
+    add("recompute " + rows);
+    commits(/*mayRevoke=*/!window, edits);
   }
 
   /// All rows now and then, else those of the response as `exact` says:

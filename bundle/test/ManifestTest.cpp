@@ -368,7 +368,7 @@ static Manifest partsManifest() {
   manifest.rules.resize(1);
   manifest.rules[0] = {};
   manifest.rules[0].phases = {dense};
-  manifest.positions = {{Positions::Kind::Response, 0, {}, {}}};
+  manifest.positions = {{.kind = Positions::Kind::Response}};
   manifest.reuse.kv = true;
   manifest.reuse.attention = Reuse::Attention::Outside;
   manifest.reuse.inside = 0;

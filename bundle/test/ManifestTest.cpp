@@ -368,7 +368,8 @@ static Manifest partsManifest() {
   manifest.rules.resize(1);
   manifest.rules[0] = {};
   manifest.rules[0].phases = {dense};
-  manifest.positions = {{.kind = Positions::Kind::Response}};
+  manifest.positions.resize(1);
+  manifest.positions[0].kind = Positions::Kind::Response;
   manifest.reuse.kv = true;
   manifest.reuse.attention = Reuse::Attention::Outside;
   manifest.reuse.inside = 0;

@@ -133,6 +133,14 @@ class Files(unittest.TestCase):
                if p.suffix in CODE and len(text(p).splitlines()) > 900]
         self.assertEqual(bad, [])
 
+    def test_lit_tests_say_which_programs_they_need(self):
+        """A build of the runtime alone has no compiler."""
+        bad = [str(p) for p in tracked()
+               if p.parts[0] == "test" and p.suffix in {".mlir", ".test"}
+               and re.search(r"RUN:.*\b(heddle-opt|heddlec|heddle-lsp-server)\b", text(p))
+               and "REQUIRES:" not in text(p)]
+        self.assertEqual(bad, [])
+
     def test_every_source_names_the_licence(self):
         bad = [str(p) for p in tracked()
                if p.suffix in {".h", ".cpp", ".td", ".py"} and text(p).strip()

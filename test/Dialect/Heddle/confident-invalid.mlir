@@ -1,3 +1,4 @@
+// REQUIRES: heddle-opt
 // RUN: heddle-opt %s --split-input-file --verify-diagnostics
 
 heddle.schedule @R22 {

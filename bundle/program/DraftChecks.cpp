@@ -59,6 +59,16 @@ heddle::bundle::checkDrafts(const Manifest &manifest) {
         "verifies drafts, whose copies of a sequence compute all positions and "
         "keep nothing for a later step, but the schedule has a `" +
             std::string(kept) + "`; leave that or `verify` out"};
+  for (const Rule &rule : manifest.rules)
+    for (const Phase &phase : rule.phases)
+      if (phase.when.kind == When::Kind::On &&
+          phase.when.cadence.kind == Cadence::Kind::Drift)
+        return ProgramProblem{
+            At::Commit, dated.size(),
+            "verifies drafts, and a phase runs on " +
+                toString(phase.when.cadence) +
+                ", of which a step that is drafted knows nothing; name a "
+                "cadence of another form, or leave `verify` out"};
   for (size_t i = 0; i < manifest.selections.size(); ++i) {
     const Selection &selection = manifest.selections[i];
     if (selection.cadence.kind == Cadence::Kind::Drift)

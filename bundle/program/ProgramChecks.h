@@ -77,7 +77,7 @@ struct ProgramProblem {
 
 /// Checks what a manifest says in `selections`, `positions`, `visible`,
 /// `passes`, `reuse` and `commit`, whose indices are in range. Reads no other
-/// fields.
+/// fields, but `rules` where steps are drafted.
 std::optional<ProgramProblem> checkProgram(const Manifest &manifest);
 
 /// Checks the layers that passes and reuses of a program that was checked name

@@ -7,6 +7,7 @@
 
 #include "bundle/abi/Abi.h"
 #include "bundle/program/Program.h"
+#include "bundle/program/ProgramChecks.h"
 #include "bundle/test/Refusal.h"
 
 #include <chrono>
@@ -678,6 +679,23 @@ TEST(Manifest, SaysWhatIsDraftedWhereSomethingIs) {
     EXPECT_NE(refusal("drafts", bad).find("commit.drafts"), std::string::npos);
   EXPECT_NE(refusal("kind", "random_order").find("commit: goes by a drawn ord"),
             std::string::npos);
+  // No schedule says so, a bundle might.
+  for (When::Kind kind : {When::Kind::On, When::Kind::Before}) {
+    Phase drifting = manifest.rules[0].phases[0];
+    drifting.when.kind = kind;
+    drifting.when.cadence.kind = Cadence::Kind::Drift;
+    drifting.when.cadence.fraction = {1, 2};
+    drifting.when.cadence.period = 4;
+    Manifest changed = manifest;
+    changed.rules[0].phases[0] = drifting;
+    std::optional<ProgramProblem> problem = checkDrafts(changed);
+    ASSERT_EQ(problem.has_value(), kind == When::Kind::On);
+    if (problem)
+      EXPECT_NE(
+          problem->what.find("a phase runs on drift(below = 0.5, within = 4)"),
+          std::string::npos)
+          << problem->what;
+  }
 }
 
 TEST(Manifest, PicksTheEncodingOfARun) {

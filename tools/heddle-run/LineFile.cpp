@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <unistd.h>
 
 namespace heddle::run {
 
@@ -23,15 +24,23 @@ Result<LineFile> LineFile::open(const std::string &path) {
 }
 
 void LineFile::write(const std::string &line) {
-  std::fwrite(line.data(), 1, line.size(), file.get());
-  std::fputc('\n', file.get());
-  std::fflush(file.get());
+  // By the descriptor: a signal may end a write to a pipe that is full, which
+  // goes on then, and of a stream that failed nobody knows what is written.
+  const std::string text = line + '\n';
+  for (size_t at = 0; at < text.size() && error == 0;) {
+    const ssize_t count =
+        ::write(::fileno(file.get()), text.data() + at, text.size() - at);
+    if (count >= 0)
+      at += static_cast<size_t>(count);
+    else if (errno != EINTR)
+      error = errno;
+  }
 }
 
 Status LineFile::finish() {
-  if (std::fflush(file.get()) != 0 || std::ferror(file.get()))
+  if (error != 0)
     return Error((path == "-" ? "standard output" : printablePath(path)) +
-                 ": could not be written: " + std::strerror(errno));
+                 ": could not be written: " + std::strerror(error));
   return Status::success();
 }
 

@@ -38,6 +38,7 @@ private:
       : path(std::move(path)), file(file) {}
 
   std::string path;
+  int error = 0; ///< errno of the first write that failed, or 0
   std::unique_ptr<std::FILE, Closer> file;
 };
 

@@ -495,8 +495,12 @@ Status settle(const CLI::App &app, Parsed &parsed) {
                             std::pair("--record", &options.record)}) {
     if (path->empty())
       continue;
+    // A pipe's name under /dev/fd leads to no file; it is its own then.
+    std::error_code none;
+    std::filesystem::path place =
+        std::filesystem::weakly_canonical(*path, none);
     auto [other, isNew] =
-        written.try_emplace(std::filesystem::weakly_canonical(*path), flag);
+        written.try_emplace(none ? std::filesystem::path(*path) : place, flag);
     if (!isNew)
       return Error(std::string(other->second) + " and " + flag +
                    " would both write to " +

@@ -40,6 +40,17 @@ void expectFailure(const Outcome &outcome, int code,
   EXPECT_EQ(outcome.err, "heddle-run: error: " + message + "\n");
 }
 
+/// A name under /dev/fd that leads to no file.
+TEST(Run, StepsIntoAPipe) {
+  TinySetup setup(/*withTokenizer=*/false);
+  Outcome outcome =
+      heddleRun(setup.dense() + "--prompt-ids 97,98,99 --gen-length 4 "
+                                "--block-length 4 --steps 4 -q "
+                                "--steps-json /dev/fd/3 3>&1 | grep done");
+  EXPECT_NE(outcome.out.find("\"complete\":true"), std::string::npos)
+      << outcome.out << outcome.err;
+}
+
 TEST(Run, StepsOfIdsWithoutATokenizer) {
   TinySetup setup(/*withTokenizer=*/false);
   Outcome outcome =

@@ -7,13 +7,20 @@
 
 #include "Report.h"
 #include "FakeTokenizer.h"
+#include "LineFile.h"
 #include "Progress.h"
 #include "StepLog.h"
 
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <pthread.h>
+#include <thread>
+#include <unistd.h>
 
 using namespace heddle;
 using namespace heddle::run;
@@ -376,6 +383,43 @@ TEST(Totals, CountTokensThatAreThere) {
   record.commits = second;
   totals.add(record);
   EXPECT_EQ(totals.tokens, 3);
+}
+
+/// Ctrl-C while a pipe is full: what is written then goes on, so that the run
+/// ends as one that was interrupted.
+TEST(LineFile, SignalsEndNoWriteToAFullPipe) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  struct sigaction action = {}, before;
+  action.sa_handler = [](int) {}; // without SA_RESTART, as the tool's
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
+  std::optional<LineFile> file;
+  {
+    Result<LineFile> opened =
+        LineFile::open("/dev/fd/" + std::to_string(ends[1]));
+    ASSERT_TRUE(opened) << opened.error().text();
+    file.emplace(std::move(*opened));
+  }
+  ::close(ends[1]);
+  size_t read = 0;
+  std::thread reader([&, writer = ::pthread_self()] {
+    for (int i = 0; i < 5; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      ::pthread_kill(writer, SIGUSR1);
+    }
+    char some[4096];
+    for (ssize_t count; (count = ::read(ends[0], some, sizeof(some))) > 0;)
+      read += static_cast<size_t>(count);
+  });
+  const std::string line(size_t{1} << 20, 'x');
+  file->write(line);
+  Status status = file->finish();
+  EXPECT_TRUE(status) << status.error().text();
+  file.reset();
+  reader.join();
+  ::close(ends[0]);
+  ::sigaction(SIGUSR1, &before, nullptr);
+  EXPECT_EQ(read, line.size() + 1);
 }
 
 TEST(StepLogFile, SaysWhichStepsAPassMade) {

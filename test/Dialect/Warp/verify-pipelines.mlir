@@ -257,7 +257,7 @@ llvm.func @registers(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stri
   %c1 = arith.constant 1 : i32
   %c7 = arith.constant 7 : i32
   %ring = warp.ring {barriers = 131072 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<3, !warp.tile<128, 128, bf16>>
-  // expected-error @+1 {{gives 68608 registers to its threads; there are 65536}}
+  // expected-error @+1 {{gives 68608 registers to its threads; there are 64512}}
   warp.roles producer registers 56 {
     scf.for %t = %c0 to %n step %c1 : i32 {
       %into = warp.acquire %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
@@ -265,6 +265,34 @@ llvm.func @registers(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stri
       warp.publish %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
     }
   } consumers 2 registers 240 {
+  ^bb0(%group: i32):
+    %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  }
+  llvm.return
+}
+
+// -----
+
+llvm.func @registers_of_launch(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %ring = warp.ring {barriers = 163840 : i64, offset = 65536 : i64, readers = 16 : i64, writers = 128 : i64} : !warp.ring<3, !warp.tile<128, 128, bf16>>
+  // A block of 640 threads is launched with 96 registers for each.
+  // expected-error @+1 {{gives 64512 registers to its threads; there are 61440}}
+  warp.roles producer registers 24 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  } consumers 4 registers 120 {
   ^bb0(%group: i32):
     %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
     scf.for %t = %c0 to %n step %c1 : i32 {

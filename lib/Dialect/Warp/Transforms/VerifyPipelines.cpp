@@ -131,15 +131,21 @@ static LogicalResult verifyMemory(RolesOp roles, int64_t limit) {
   return success();
 }
 
+/// A block is launched with as many registers for each thread, a multiple of 8,
+/// and its warpgroups share out those: one that asked for more would wait for
+/// ever.
 static LogicalResult verifyRegisters(RolesOp roles) {
-  int64_t all =
-      warpgroupThreads * (roles.getProducerRegisters() +
-                          roles.getConsumers() * roles.getConsumerRegisters());
-  if (all > blockRegisters / blocksOf(roles))
+  const int64_t consumers = roles.getConsumers();
+  const int64_t threads = warpgroupThreads * (1 + consumers);
+  const int64_t all =
+      warpgroupThreads *
+      (roles.getProducerRegisters() + consumers * roles.getConsumerRegisters());
+  const int64_t there =
+      blockRegisters / blocksOf(roles) / threads / 8 * 8 * threads;
+  if (all > there)
     return roles.emitOpError()
            << "gives " << all << " registers to its threads; there are "
-           << blockRegisters / blocksOf(roles) << " ("
-           << kernelOf(roles).getSymName() << ")";
+           << there << " (" << kernelOf(roles).getSymName() << ")";
   return success();
 }
 

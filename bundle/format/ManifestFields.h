@@ -57,10 +57,26 @@ inline constexpr Text elementType = {[](const std::string &text) {
                                      },
                                      "is unknown, expected f32, bf16 or f16"};
 
+/// A field that is not there where it says nothing.
+template <typename V, typename T, typename R>
+void optional(V &v, const char *name, T &value, bool there, R rule) {
+  if constexpr (requires { v.optional(name, value, rule); })
+    v.optional(name, value, rule);
+  else if (v.has(name, there))
+    v(name, value, rule);
+}
+
 template <typename V> void fields(V &v, In<V, When> &x) {
   v("kind", x.kind, Kind{});
   if (x.kind != When::Kind::Otherwise)
     v("cadence", x.cadence);
+}
+
+/// The numbers of a set that is made of others.
+template <typename V> void numbersOf(V &v, In<V, Positions> &x) {
+  v("count", x.count, Lone{counted});
+  if (x.kind == Positions::Kind::Confident)
+    optional(v, "near", x.near, x.near > 0, Range{1, maxNear});
 }
 
 template <typename V> void fields(V &v, In<V, Positions> &x) {
@@ -86,9 +102,7 @@ template <typename V> void fields(V &v, In<V, Positions> &x) {
   case Set::Last:
   case Set::Confident:
     v("of", x.of, ofEarlier);
-    v("count", x.count, counted);
-    if (x.kind == Set::Confident && v.has("near", x.near > 0))
-      v("near", x.near, Range{1, maxNear});
+    numbersOf(v, x);
     break;
   default:
     fieldsOfForm(v, x);
@@ -239,6 +253,17 @@ template <typename V> void fields(V &v, In<V, LayerRange> &x) {
   v("last", x.last, Range{-maxCount, maxCount});
 }
 
+/// What says which of a pass's rows a layer computes, by the kind.
+template <typename V> void comparison(V &v, In<V, Pass> &x) {
+  if (x.comparesContexts()) {
+    v("below", x.below, UpTo{maxBelow});
+  } else if (x.exact == Pass::Exact::LeastSimilar) {
+    v("keep", x.keep, UpTo{1, /*orNone=*/true});
+    v("among", x.among, ofPositions);
+    optional(v, "confidence", x.confidence, x.confidence.num > 0, UpTo{});
+  }
+}
+
 template <typename V> void fields(V &v, In<V, Pass> &x) {
   v("when", x.when);
   if (v.has("layers", !x.layers.empty()))
@@ -249,15 +274,13 @@ template <typename V> void fields(V &v, In<V, Pass> &x) {
     v("unseen", x.unseen);
   v.object("exact", [&](auto &v) {
     v("kind", x.exact, Kind{});
-    if (x.comparesContexts()) {
-      v("below", x.below, UpTo{maxBelow});
-    } else if (x.exact == Pass::Exact::LeastSimilar) {
-      v("keep", x.keep, UpTo{1, /*orNone=*/true});
-      v("among", x.among, ofPositions);
-      if (v.has("confidence", x.confidence.num > 0))
-        v("confidence", x.confidence, UpTo{});
-    }
+    comparison(v, x);
   });
+}
+
+/// How many of the rows that refresh what is kept of attention do.
+template <typename V> void refreshed(V &v, In<V, Reuse> &x) {
+  v("keep", x.keep, UpTo{1, /*orNone=*/true});
 }
 
 template <typename V> void fields(V &v, In<V, Reuse> &x) {
@@ -269,7 +292,7 @@ template <typename V> void fields(V &v, In<V, Reuse> &x) {
     v("cadence", x.cadence);
     if (v.has("refreshed", x.refreshed >= 0)) {
       v("refreshed", x.refreshed, ofPositions);
-      v("keep", x.keep, UpTo{1, /*orNone=*/true});
+      refreshed(v, x);
     }
   }
 }
@@ -290,17 +313,30 @@ template <typename V> void form(V &v, In<V, CommitRule> &x) {
     v("count", x.count, Lone{counted});
 }
 
+/// The numbers of each of its clauses.
+template <typename V> void revoking(V &v, In<V, CommitRule> &x) {
+  v("revoke_below", x.revokeBelow, Spelt{UpTo{}, "below"});
+}
+template <typename V> void editing(V &v, In<V, CommitRule> &x) {
+  v("edit_above", x.editAbove, Spelt{UpTo{}, "above"});
+  optional(v, "further_passes", x.furtherPasses, x.furtherPasses > 0,
+           Spelt{Range{1, maxSteps}, "further"});
+}
+template <typename V> void lasting(V &v, In<V, CommitRule> &x) {
+  v("least_passes", x.leastPasses, Spelt{Range{1, maxSteps}, "at_least"});
+}
+template <typename V> void drafting(V &v, In<V, CommitRule> &x) {
+  v("drafts", x.drafts, Range{1, maxDrafts});
+}
+
 /// All but `leastPasses` and `drafts`, which the manifest's own rule alone has.
 template <typename V> void fields(V &v, In<V, CommitRule> &x) {
   form(v, x);
   v("within", x.within, ofPositionsOrAll);
   if (v.has("revoke_below", x.revokes()))
-    v("revoke_below", x.revokeBelow, UpTo{});
-  if (v.has("edit_above", x.edits())) {
-    v("edit_above", x.editAbove, UpTo{});
-    if (v.has("further_passes", x.furtherPasses > 0))
-      v("further_passes", x.furtherPasses, Range{1, maxSteps});
-  }
+    revoking(v, x);
+  if (v.has("edit_above", x.edits()))
+    editing(v, x);
   v("stop_at_eos", x.stopAtEos);
   v("narrows", x.narrows);
 }
@@ -329,9 +365,9 @@ template <typename V> void fields(V &v, In<V, Manifest> &x) {
   v("dated_commits", x.datedCommits);
   v.object("commit", [&](auto &v) {
     fields(v, x.commit);
-    v("least_passes", x.commit.leastPasses, Range{1, maxSteps});
+    lasting(v, x.commit);
     if (v.has("drafts", x.commit.verifies()))
-      v("drafts", x.commit.drafts, Range{1, maxDrafts});
+      drafting(v, x.commit);
   });
 }
 

@@ -41,8 +41,8 @@ void noteNearest(Diagnostic &error, StringRef found) {
   }
   if (word.contains("expected 'on'") && isWord) {
     error.attachNote() << "'" << found
-                       << "' stands here; clauses have one order, and `on` "
-                          "with a cadence's value is the last";
+                       << "' is no clause of the operation, which has no `on` "
+                          "with a cadence's value yet";
     return;
   }
   if (word.contains("expected SSA operand")) {

@@ -5,8 +5,8 @@
 
 A description's tables are the op's words: of `form` (or of an attribute that the op has) one is
 written, of `part` some with commas between; `argument` stands in a form's parentheses; each row of
-`then` follows, of `clause` may follow, in this order, rows that begin with one word in each other's
-place. A row `word` of FORM belongs to that form alone, `word` not of FORM to the others.
+`then` follows, of `clause` may follow, rows that begin with one word in each other's place. What
+follows is printed in this order and read in any, but for a `then` in front of all clauses. A row `word` of FORM belongs to that form alone, `word` not of FORM to the others.
 Between `<!-- generated: OP... -->` and `<!-- end -->` a page of docs/Spec holds the tables of these
 ops, and for `grammar` the grammar of all.
 
@@ -193,6 +193,23 @@ class Language:
                                 [self.example(each), *before, here, *after]))
                 if head == "then":
                     required += [re.split(r"[ (]", form)[0] for form, _ in rows]
+            for form in heads:
+                first, clauses = self.clauses(form, tables)
+                if len(clauses) > 1:
+                    yield f"{name}: the clauses of {form}, the last one first", of(
+                        [" ".join([self.example(form), *first, *reversed(clauses)])]), []
+
+    def clauses(self, head, tables):
+        """What stands in front of a form's clauses, and one of each of these."""
+        first, clauses = [], {}
+        for kind, rows in tables:
+            for form, meaning in rows:
+                word = re.split(r"[ (]", form)[0]
+                if kind == "then" and not clauses:
+                    first = first or [self.example(form)]
+                elif kind in ("then", "clause") and self.takes(head, meaning):
+                    clauses.setdefault(word, self.example(form))
+        return first, list(clauses.values())
 
     def words(self):
         return {word for _, tables in self.ops.values() for _, rows in tables for form, _ in rows

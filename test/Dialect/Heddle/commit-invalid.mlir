@@ -50,7 +50,7 @@ heddle.schedule @M2 {
 // -----
 
 heddle.schedule @M2 {
-  // expected-error@+1 {{the number of passes must be at most 1048576, found 1048577}}
+  // expected-error@+1 {{argument 'at_least' of passes must be at most 1048576, found 1048577}}
   commit quota stop(eos) passes(at_least = 1048577)
   attend dense
 }
@@ -58,7 +58,7 @@ heddle.schedule @M2 {
 // -----
 
 heddle.schedule @M2 {
-  // expected-error@+1 {{the number of passes must be at least 1, found 0}}
+  // expected-error@+1 {{argument 'at_least' of passes must be at least 1, found 0}}
   commit quota passes(at_least = 0)
   attend dense
 }
@@ -98,7 +98,7 @@ heddle.schedule @M2 {
 // -----
 
 heddle.schedule @M8 {
-  // expected-error@+1 {{below must be more than 0 and at most 1, found 9}}
+  // expected-error@+1 {{argument 'below' of revoke must be more than 0 and at most 1, found 9}}
   commit above(0.6) revoke(below = 9)
   attend dense
 }
@@ -106,7 +106,7 @@ heddle.schedule @M8 {
 // -----
 
 heddle.schedule @M8 {
-  // expected-error@+1 {{below must be more than 0}}
+  // expected-error@+1 {{argument 'below' of revoke must be more than 0}}
   commit above(0.6) revoke(below = 0.0)
   attend dense
 }
@@ -130,7 +130,7 @@ heddle.schedule @M8 {
 // -----
 
 heddle.schedule @M10 {
-  // expected-error@+1 {{the number of drafts must be at least 1, found 0}}
+  // expected-error@+1 {{argument 'drafts' of verify must be at least 1, found 0}}
   commit quota verify(drafts = 0)
   attend dense
 }
@@ -138,7 +138,7 @@ heddle.schedule @M10 {
 // -----
 
 heddle.schedule @M10 {
-  // expected-error@+1 {{the number of drafts must be at most 64, found 65}}
+  // expected-error@+1 {{argument 'drafts' of verify must be at most 64, found 65}}
   commit quota verify(drafts = 65)
   attend dense
 }
@@ -306,7 +306,7 @@ heddle.schedule @R6 {
 // -----
 
 heddle.schedule @M9 {
-  // expected-error@+1 {{above must be more than 0 and at most 1, found 9}}
+  // expected-error@+1 {{argument 'above' of edit must be more than 0 and at most 1, found 9}}
   commit above(0.6) edit(above = 9)
   attend dense
 }
@@ -314,7 +314,7 @@ heddle.schedule @M9 {
 // -----
 
 heddle.schedule @M9 {
-  // expected-error@+1 {{above must be more than 0}}
+  // expected-error@+1 {{argument 'above' of edit must be more than 0}}
   commit above(0.6) edit(above = 0.0)
   attend dense
 }
@@ -330,7 +330,7 @@ heddle.schedule @M9 {
 // -----
 
 heddle.schedule @M9 {
-  // expected-error@+1 {{the number of further passes must be at least 1}}
+  // expected-error@+1 {{argument 'further' of edit must be at least 1}}
   commit above(0.6) edit(above = 0.9, further = 0)
   attend dense
 }
@@ -338,7 +338,7 @@ heddle.schedule @M9 {
 // -----
 
 heddle.schedule @M9 {
-  // expected-error@+1 {{the number of further passes must be at most 1048576}}
+  // expected-error@+1 {{argument 'further' of edit must be at most 1048576}}
   commit above(0.6) edit(above = 0.9, further = 1048577)
   attend dense
 }

@@ -3,7 +3,7 @@
 
 heddle.schedule @R22 {
   %a = positions block
-  // expected-error@+1 {{the standard deviation `near` must be at least 1, found 0}}
+  // expected-error@+1 {{argument 'near' of confident must be at least 1, found 0}}
   %p = confident(2, near = 0) of %a
   attend dense
 }
@@ -12,7 +12,7 @@ heddle.schedule @R22 {
 
 heddle.schedule @R22 {
   %a = positions block
-  // expected-error@+1 {{the standard deviation `near` must be at most 1024, found 1025}}
+  // expected-error@+1 {{argument 'near' of confident must be at most 1024, found 1025}}
   %p = confident(2, near = 1025) of %a
   attend dense
 }
@@ -21,7 +21,7 @@ heddle.schedule @R22 {
 
 heddle.schedule @R22 {
   %a = positions block
-  // expected-error@+1 {{the standard deviation `near` must be at least 1, found 0}}
+  // expected-error@+1 {{argument 'near' of confident must be at least 1, found 0}}
   %p = "heddle.confident"(%a) <{count = 2 : i64, near = 0 : i64}> : (!heddle.positions) -> !heddle.positions
   attend dense
 }
@@ -52,7 +52,7 @@ heddle.schedule @R23 {
   %block = positions block
   reuse kv, output, ffn
   recompute all on %c
-  // expected-error@+1 {{confidence must be more than 0 and at most 1, found 3/2}}
+  // expected-error@+1 {{argument 'confidence' of least_similar must be more than 0 and at most 1, found 3/2}}
   recompute least_similar(keep = 1/2, among = %block, confidence = 1.5) in %block
   attend dense
 }

@@ -47,7 +47,7 @@ heddle.schedule @C1 {
 
 heddle.schedule @C1 {
   %a = positions block
-  // expected-error@+1 {{the number of positions must be at least 1, found 0}}
+  // expected-error@+1 {{the count of confident must be at least 1, found 0}}
   %p = confident(0) of %a
   attend dense
 }
@@ -339,7 +339,7 @@ heddle.schedule @R7 {
 
 heddle.schedule @R7 {
   %r = positions response
-  // expected-error@+1 {{keep must be from 0 to 1, found 3/2}}
+  // expected-error@+1 {{argument 'keep' of least_similar must be from 0 to 1, found 3/2}}
   recompute least_similar(keep = 1.5, among = %r) in all
   attend dense
 }
@@ -348,7 +348,7 @@ heddle.schedule @R7 {
 
 // A cosine's bound is never 0, and no other fraction.
 heddle.schedule @R7 {
-  // expected-error@+1 {{below must be more than 0 and at most 2, found 0/1}}
+  // expected-error@+1 {{argument 'below' of salient must be more than 0 and at most 2, found 0/1}}
   recompute salient(below = 0 percent) in all
   attend dense
 }
@@ -356,7 +356,7 @@ heddle.schedule @R7 {
 // -----
 
 heddle.schedule @R7 {
-  // expected-error@+1 {{the bound of a cosine must be more than 0 and at most 2, found 0/1}}
+  // expected-error@+1 {{argument 'below' of salient must be more than 0 and at most 2, found 0/1}}
   "heddle.recompute"() <{exact = #heddle<exact salient>, ratio = #heddle.ratio<0>, operandSegmentSizes = array<i32: 0, 0, 0>}> : () -> ()
   attend dense
 }
@@ -815,22 +815,6 @@ heddle.schedule @S6 {
   recompute all on %start
   recompute %b
   attend pairs(%cols)
-}
-
-// -----
-
-heddle.schedule @order {
-  %c = cadence every(2)
-  %a = positions undecoded(first = 4)
-  // expected-error@+1 {{takes no 'within' here: clauses have one order, and not every op has each}}
-  commit quota on %c within(%a)
-}
-
-// -----
-
-heddle.schedule @order {
-  // expected-error@+1 {{takes no 'in' here: clauses have one order}}
-  %c = cadence every(2) or after eos in block
 }
 
 // -----

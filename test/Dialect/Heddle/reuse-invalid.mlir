@@ -93,7 +93,7 @@ heddle.schedule @so_many_of_no_rows {
 heddle.schedule @refresh_too_many {
   %start = cadence first(1) in block
   %block = positions block
-  // expected-error@+1 {{keep must be from 0 to 1, found 5/4}}
+  // expected-error@+1 {{argument 'keep' of least_similar must be from 0 to 1, found 5/4}}
   reuse kv, attention(outside = %block, on = %start, refresh = least_similar(keep = 5/4) in %block)
   attend dense
 }

@@ -27,7 +27,7 @@ heddle.schedule @P15 {
 
 heddle.schedule @P15 {
   %c = cadence every(4)
-  // expected-error@+1 {{pools the scores of neighboring keys, which only columns can: a block's score is the mean of its keys'}}
+  // expected-error@+1 {{pools the scores of keys, which only columns can: a block's score is the mean of its keys'}}
   %a = select blocks(keep = 0.3, size = 32) by mean_probability pooled(3) on %c
 }
 
@@ -96,21 +96,27 @@ heddle.schedule @P17 {
 
 // -----
 
-heddle.schedule @order {
+heddle.schedule @twice {
   %c = cadence every(4)
   %block = positions block
-  // expected-error@+1 {{expected 'on'}}
-  %a = select columns(keep = 0.3, group = all) by mean_probability always %block of %block on %c
+  // expected-error@+1 {{'of' is given twice}}
+  %a = select columns(keep = 0.3, group = all) by mean_probability of %block always %block of %block on %c
 }
 
 // -----
 
-heddle.schedule @order {
-  %c = cadence every(4)
+heddle.schedule @forms {
   %block = positions block
-  %all = select columns(keep = 0.3, group = all) by mean_probability on %c
   // expected-error@+1 {{expected 'on'}}
-  %a = select columns(keep = 0.3, group = all) by mean_probability within %all always %block on %c
+  %a = select columns(keep = 0.3, group = all) by mean_probability always %block
+}
+
+// -----
+
+heddle.schedule @forms {
+  %c = cadence every(4)
+  // expected-error@+1 {{isolating needs a word in parentheses}}
+  %a = select blocks(keep = 0.3, size = 32) by mean_probability isolating on %c
 }
 
 // -----

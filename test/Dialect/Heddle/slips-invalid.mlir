@@ -100,7 +100,7 @@ heddle.schedule @slip {
 
 heddle.schedule @slip {
   %c = cadence first(1)
-  // expected-error@+2 {{expected columns(...) or blocks(...)}}
+  // expected-error@+2 {{unknown selection 'column': one of columns, blocks}}
   // expected-note@+1 {{did you mean 'columns'?}}
   %s = select column(keep = 0.2, group = 32) by mean_probability on %c
   attend dense
@@ -165,7 +165,7 @@ heddle.schedule @slip {
 // -----
 
 heddle.schedule @slip {
-  // expected-error@+1 {{below must be more than 0 and at most 2, found 3/1}}
+  // expected-error@+1 {{argument 'below' of salient must be more than 0 and at most 2, found 3/1}}
   recompute salient(below = 3) in all
   attend dense
 }

@@ -162,18 +162,18 @@ heddle.schedule @capped {
 
 // -----
 
-heddle.schedule @order {
+heddle.schedule @twice {
   %phase = cadence every(4)
   %next = positions undecoded(first = 8)
   reuse kv
-  // expected-error@+1 {{takes no 'alone' here: clauses have one order}}
-  recompute %next unseen alone
+  // expected-error@+1 {{'unseen' is given twice}}
+  recompute %next unseen alone unseen
 }
 
 // -----
 
-heddle.schedule @order {
+heddle.schedule @visible {
   %next = positions undecoded(first = 8)
-  // expected-error@+1 {{takes no 'unseen' here: clauses have one order}}
+  // expected-error@+1 {{takes no 'unseen' here: not every op has each clause}}
   visible %next unseen
 }

@@ -30,6 +30,7 @@ LogicalResult checkGroup(EmitError emitError, int64_t group,
 
 /// An odd number in [bundle::minPooled, bundle::maxPooled] (P15).
 LogicalResult checkPooled(EmitError emitError, int64_t pooled);
+ParseResult parsePooled(AsmParser &parser, int64_t &pooled);
 
 /// Counts, periods, steps and sizes are from 1 to bundle::maxCount (C1, P3,
 /// P4). `what` names the number in the message: "a window's size".
@@ -39,8 +40,9 @@ LogicalResult checkCount(EmitError emitError, StringRef what, int64_t value,
 
 /// Shares are at most 1 (P1), bounds may be more; `orNone`: and 0. `what` names
 /// the ratio in the message.
-LogicalResult checkRatio(EmitError emitError, StringRef what, RatioAttr ratio,
-                         int64_t most = 1, bool orNone = false);
+LogicalResult checkRatio(EmitError emitError, StringRef what,
+                         ::heddle::bundle::Ratio ratio, int64_t most = 1,
+                         bool orNone = false);
 
 /// An integer, or the name of a parameter that is one, of which checkCount
 /// holds.
@@ -59,6 +61,21 @@ InFlightDiagnostic suggesting(InFlightDiagnostic error, StringRef word,
 /// "unknown cadence 'evry': one of never, every, ..."; did you mean 'every'?
 InFlightDiagnostic unknownWord(AsmParser &parser, SMLoc loc, StringRef kind,
                                StringRef word, ArrayRef<StringRef> words);
+
+/// A word of an enumeration; `expected` says which there are.
+template <typename E>
+ParseResult parseOneOf(AsmParser &parser, StringRef expected, E &value) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef word;
+  (void)parser.parseOptionalKeyword(&word);
+  if (std::optional<E> found = wordOf<E>(word)) {
+    value = *found;
+    return success();
+  }
+  auto words = llvm::map_to_vector(
+      namesOf(E()), [](std::string_view name) { return StringRef(name); });
+  return suggesting(parser.emitError(loc, expected), word, words);
+}
 
 /// Of a spelling that is no longer one. `instead` is what stands in place of
 /// the word at `loc`, if that is all.
@@ -84,10 +101,11 @@ struct NamedArgument {
 
 /// `(value, name = value, ...)`: first what `lone` reads, if it is given, then
 /// the others in any order, each at most once. `owner` names what they belong
-/// to in messages.
+/// to in messages, `lonely` what the first one is.
 ParseResult parseArguments(AsmParser &parser, StringRef owner,
                            const std::function<ParseResult()> &lone,
-                           MutableArrayRef<NamedArgument> wanted);
+                           MutableArrayRef<NamedArgument> wanted,
+                           StringRef lonely = "a number");
 
 /// Nothing: an op of a schedule says all in its own words, and a dictionary
 /// behind it would say it otherwise, or nothing at all.
@@ -122,20 +140,25 @@ ParseResult parsePlace(AsmParser &parser, StringRef owner, StringRef other,
                        RatioAttr &ratio);
 
 /// `uniform(window = 0.3, count = 16)`, ...
+ParseResult parseCadence(AsmParser &parser, ::heddle::bundle::Cadence &cadence);
 ParseResult parseCadence(AsmParser &parser, CadenceAttr &cadence);
-void printCadence(AsmPrinter &printer, CadenceAttr cadence);
+inline void printCadence(AsmPrinter &printer,
+                         const ::heddle::bundle::Cadence &cadence) {
+  printer << toString(cadence);
+}
 inline void printCadence(AsmPrinter &printer, Operation *,
                          CadenceAttr cadence) {
-  printCadence(printer, cadence);
+  printCadence(printer, cadence.getValue());
 }
+
+/// `5` or `0 to 3`.
+ParseResult parseLayerRange(AsmParser &parser, LayerRangeAttr &layers);
+void printLayerRange(AsmPrinter &printer, Operation *, LayerRangeAttr layers);
 
 /// `layers(0 to 3, 28 to 31)`, `layers(5)`.
 ParseResult parseLayerRanges(AsmParser &parser, ArrayAttr &layers);
 void printLayerRanges(AsmPrinter &printer, Operation *, ArrayAttr layers);
-
-/// `default` (no attribute) or one range, `layers(0 to 1)`.
-ParseResult parseRuleLayers(AsmParser &parser, LayerRangeAttr &layers);
-void printRuleLayers(AsmPrinter &printer, Operation *op, LayerRangeAttr layers);
+std::string layersText(ArrayAttr layers);
 
 /// `on CADENCE`, `before CADENCE` or `otherwise`.
 ParseResult parseWhen(AsmParser &parser, WhenKindAttr &when,
@@ -147,16 +170,28 @@ void printWhen(AsmPrinter &printer, Operation *, WhenKindAttr when,
 ParseResult parseGroup(AsmParser &parser, int64_t &group, bool blocks);
 std::string groupText(int64_t group);
 
-/// `columns(keep = RATIO, group = INT)` or `blocks(keep = RATIO, size = INT)`,
-/// with `rounding = RULE` when it is not floor, and `per_kv_head` or
-/// `per_layer`; `by` a scorer, `isolating(...)` if spans are told apart,
-/// `scaled_by(...)` if not by the head dim, `pooled(INT)`.
-ParseResult parseSelected(AsmParser &parser, SelectionRuleAttr &rule);
-void printSelected(AsmPrinter &printer, SelectionRuleAttr rule);
-inline void printSelected(AsmPrinter &printer, Operation *,
-                          SelectionRuleAttr rule) {
-  printSelected(printer, rule);
-}
+/// `columns(keep = 0.2, group = 128) by mean_probability pooled(3)`, and what
+/// an op says of sets, selections, cadence and layers, in any order.
+ParseResult parseSelected(AsmParser &parser, ::heddle::bundle::Selection &rule);
+void printSelected(AsmPrinter &printer,
+                   const ::heddle::bundle::Selection &rule);
+ParseResult parseSelected(OpAsmParser &parser, SelectionRuleAttr &rule,
+                          std::optional<OpAsmParser::UnresolvedOperand> &rows,
+                          std::optional<OpAsmParser::UnresolvedOperand> &always,
+                          std::optional<OpAsmParser::UnresolvedOperand> &within,
+                          OpAsmParser::UnresolvedOperand &cadence,
+                          ArrayAttr &layers);
+void printSelected(OpAsmPrinter &printer, Operation *, SelectionRuleAttr rule,
+                   Value rows, Value always, Value within, Value cadence,
+                   ArrayAttr layers);
+/// Likewise of a plan's selection.
+ParseResult parseSelected(OpAsmParser &parser, SelectionRuleAttr &rule,
+                          std::optional<OpAsmParser::UnresolvedOperand> &rows,
+                          std::optional<OpAsmParser::UnresolvedOperand> &always,
+                          FlatSymbolRefAttr &within, CadenceAttr &cadence);
+void printSelected(OpAsmPrinter &printer, Operation *, SelectionRuleAttr rule,
+                   Value rows, Value always, FlatSymbolRefAttr within,
+                   CadenceAttr cadence);
 
 /// The word for a scorer.
 ParseResult parseScorer(AsmParser &parser, ScorerAttr &scorer);
@@ -180,13 +215,15 @@ ParseResult parseResultName(OpAsmParser &parser, StringAttr &name);
 inline void printResultName(OpAsmPrinter &, Operation *, StringAttr) {}
 
 /// `dense`, `pairs(%p)` or `dense until(%c) then pairs(%p)`, which may go on
-/// with `until(%d) then pairs(%q)`.
+/// with `until(%d) then pairs(%q)`; then clauses.
 ParseResult
 parseAttended(OpAsmParser &parser,
               SmallVectorImpl<OpAsmParser::UnresolvedOperand> &until,
-              SmallVectorImpl<OpAsmParser::UnresolvedOperand> &pairs);
+              SmallVectorImpl<OpAsmParser::UnresolvedOperand> &pairs,
+              UnitAttr &atOnce, ArrayAttr &layers, Region &scores);
 void printAttended(OpAsmPrinter &printer, Operation *, OperandRange until,
-                   OperandRange pairs);
+                   OperandRange pairs, UnitAttr atOnce, ArrayAttr layers,
+                   Region &scores);
 
 //===----------------------------------------------------------------------===//
 // Rows, keys, reuse, commit (ProgramAssembly.cpp)
@@ -213,32 +250,42 @@ ParseResult parseConfident(OpAsmParser &parser, IntegerAttr &count,
 void printConfident(OpAsmPrinter &printer, Operation *, IntegerAttr count,
                     IntegerAttr near);
 
-/// `on %cadence then`, behind the `all` of visible.
-ParseResult parseAllOn(OpAsmParser &parser,
-                       std::optional<OpAsmParser::UnresolvedOperand> &allOn);
-void printAllOn(OpAsmPrinter &printer, Operation *, Value allOn);
+/// A value. parseEverywhere() reads that of a clause that holds in all layers.
+inline ParseResult
+parseValue(OpAsmParser &parser,
+           std::optional<OpAsmParser::UnresolvedOperand> &value) {
+  return parseValue(parser, value.emplace());
+}
+inline void printValue(OpAsmPrinter &printer, Operation *, Value value) {
+  printer << value;
+}
+ParseResult parseEverywhere(OpAsmParser &parser,
+                            OpAsmParser::UnresolvedOperand &value);
+inline void printEverywhere(OpAsmPrinter &printer, Operation *, Value value) {
+  printer << value;
+}
 
-/// `all on %a and %b`, `salient(below = 0.99) in %rows`, ...
-ParseResult parseRecomputed(
-    OpAsmParser &parser, std::optional<OpAsmParser::UnresolvedOperand> &rows,
-    std::optional<OpAsmParser::UnresolvedOperand> &among, ExactAttr &exact,
-    RatioAttr &ratio, RatioAttr &confidence, UnitAttr &alone);
-void printRecomputed(OpAsmPrinter &printer, Operation *, Value rows,
-                     Value among, ExactAttr exact, RatioAttr ratio,
-                     RatioAttr confidence, UnitAttr alone);
-
-/// The space before it, and `on %a and %b`; or nothing.
+/// `salient(below = 0.99) in %rows alone on %a and %b in layers(0)`, ...
 ParseResult
-parseOnCadences(OpAsmParser &parser,
-                SmallVectorImpl<OpAsmParser::UnresolvedOperand> &on);
-void printOnCadences(OpAsmPrinter &printer, Operation *, OperandRange on);
+parseRecomputed(OpAsmParser &parser,
+                std::optional<OpAsmParser::UnresolvedOperand> &rows,
+                std::optional<OpAsmParser::UnresolvedOperand> &among,
+                SmallVectorImpl<OpAsmParser::UnresolvedOperand> &on,
+                ExactAttr &exact, RatioAttr &ratio, RatioAttr &confidence,
+                UnitAttr &alone, UnitAttr &unseen, ArrayAttr &layers);
+/// What a recompute's attributes say of how rows are compared.
+::heddle::bundle::Pass comparisonOf(Exact exact, RatioAttr ratio,
+                                    RatioAttr confidence);
+void printRecomputed(OpAsmPrinter &printer, Operation *, Value rows,
+                     Value among, OperandRange on, ExactAttr exact,
+                     RatioAttr ratio, RatioAttr confidence, UnitAttr alone,
+                     UnitAttr unseen, ArrayAttr layers);
 
-/// `above(0.9) passes(at_least = 2) stop(eos, narrowing)`; `between` reads or
-/// prints what stands behind the parentheses.
-ParseResult parseCommitRule(AsmParser &parser, CommitRuleAttr &rule,
-                            llvm::function_ref<ParseResult()> between);
-void printCommitRule(AsmPrinter &printer, CommitRuleAttr rule,
-                     llvm::function_ref<void()> between);
+/// `above(0.9) passes(at_least = 2) stop(eos, narrowing)`.
+ParseResult parseCommitRule(AsmParser &parser,
+                            ::heddle::bundle::CommitRule &rule);
+void printCommitRule(AsmPrinter &printer,
+                     const ::heddle::bundle::CommitRule &rule);
 
 /// `factor(1, last_alone) within(%p) on %a and %b passes(at_least = 2)
 /// stop(eos, narrowing)`.

@@ -93,50 +93,6 @@ llvm::hash_code bundle::hash_value(const Term &value) {
   return code;
 }
 
-template <typename Attr>
-static Attribute
-parseInAngles(AsmParser &parser,
-              llvm::function_ref<ParseResult(Attr &value)> parse) {
-  Attr attribute;
-  if (parser.parseLess() || parse(attribute) || parser.parseGreater())
-    return {};
-  return attribute;
-}
-
-Attribute CadenceAttr::parse(AsmParser &parser, Type) {
-  return parseInAngles<CadenceAttr>(
-      parser, [&](CadenceAttr &value) { return parseCadence(parser, value); });
-}
-
-void CadenceAttr::print(AsmPrinter &printer) const {
-  printer << '<' << toString(getValue()) << '>';
-}
-
-Attribute SelectionRuleAttr::parse(AsmParser &parser, Type) {
-  return parseInAngles<SelectionRuleAttr>(
-      parser,
-      [&](SelectionRuleAttr &value) { return parseSelected(parser, value); });
-}
-
-void SelectionRuleAttr::print(AsmPrinter &printer) const {
-  printer << '<';
-  printSelected(printer, *this);
-  printer << '>';
-}
-
-Attribute CommitRuleAttr::parse(AsmParser &parser, Type) {
-  return parseInAngles<CommitRuleAttr>(parser, [&](CommitRuleAttr &value) {
-    return parseCommitRule(parser, value,
-                           [] { return ParseResult(success()); });
-  });
-}
-
-void CommitRuleAttr::print(AsmPrinter &printer) const {
-  printer << '<';
-  printCommitRule(printer, *this, [] {});
-  printer << '>';
-}
-
 //===----------------------------------------------------------------------===//
 // LayerRangeAttr
 //===----------------------------------------------------------------------===//

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "Assembly.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -22,8 +22,6 @@ using namespace mlir::heddle;
 
 #define GET_TYPEDEF_CLASSES
 #include "heddle/Dialect/Heddle/IR/HeddleTypes.cpp.inc"
-
-#include "Assembly.h"
 
 #define GET_OP_CLASSES
 #include "heddle/Dialect/Heddle/IR/HeddleOps.cpp.inc"

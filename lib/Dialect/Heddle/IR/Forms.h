@@ -9,16 +9,40 @@
 #define HEDDLE_LIB_DIALECT_HEDDLE_IR_FORMS_H
 
 #include "Assembly.h"
-#include "bundle/program/Fields.h"
+#include "bundle/format/ManifestFields.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <cstring>
+#include <map>
+#include <set>
 
 namespace mlir::heddle {
 
+/// Reads an operand that may be left out.
+inline std::function<ParseResult()>
+valueOf(OpAsmParser &parser,
+        std::optional<OpAsmParser::UnresolvedOperand> &value) {
+  return [&parser, &value] { return parseValue(parser, value.emplace()); };
+}
+
+/// The names of values, but of those that are null.
+inline std::map<std::string, std::string>
+textsOf(OpAsmPrinter &printer,
+        std::initializer_list<std::pair<const char *, Value>> values) {
+  std::map<std::string, std::string> texts;
+  for (auto [name, value] : values)
+    if (value) {
+      llvm::raw_string_ostream stream(texts[name]);
+      printer.printOperand(value, stream);
+    }
+  return texts;
+}
+
 /// Hears the fields of a struct and reads it: its kind, its arguments, which
-/// may come in any order, and its clauses (bundle/program/Fields.h).
+/// may come in any order, and its clauses (bundle/program/Fields.h); or what
+/// Clauses.h says of an op, whose clauses may come in any order.
 class FormReader {
 public:
   static constexpr bool writes = false;
@@ -45,7 +69,7 @@ public:
   void operator()(const char *name, T &value,
                   ::heddle::bundle::detail::Lone<R> alone) {
     lone = [this, name, &value, alone] {
-      return read(the(name), value, alone.rule, /*named=*/false);
+      return read("", the(name), value, alone.rule);
     };
   }
   template <typename R>
@@ -55,23 +79,21 @@ public:
     R rule = option.rule;
     if (rule.low == 0)
       rule.low = 1;
-    wanted.push_back({name,
-                      [this, name, &value, rule] {
-                        return read("argument '" + std::string(name) + "' of " +
-                                        owner.str(),
-                                    value, rule, /*named=*/true);
-                      },
-                      /*required=*/false});
+    optional(name, value, rule);
   }
   template <typename T, typename R>
   void operator()(const char *, T &value,
                   ::heddle::bundle::detail::Spelt<R> spelt) {
     (*this)(spelt.name, value, spelt.rule);
   }
-  /// A cadence is a value, which `readCadence` reads.
   void operator()(const char *name, ::heddle::bundle::Cadence &,
                   ::heddle::bundle::detail::Any) {
-    wanted.push_back({name, readCadence});
+    value(name);
+  }
+  template <typename T>
+  void operator()(const char *name, int64_t &,
+                  ::heddle::bundle::detail::Index<T>) {
+    value(name);
   }
   void operator()(const char *name, bool &value,
                   ::heddle::bundle::detail::Flag) {
@@ -81,16 +103,34 @@ public:
   template <typename T, typename R>
   void operator()(const char *name, T &value, R rule) {
     wanted.push_back({name, [this, name, &value, rule] {
-                        return read(the(name), value, rule, /*named=*/true);
+                        return read(name, ofClause ? argument(name) : the(name),
+                                    value, rule);
                       }});
+  }
+  template <typename T, typename R>
+  void optional(const char *name, T &value, R rule) {
+    wanted.push_back({name,
+                      [this, name, &value, rule] {
+                        return read(name, argument(name), value, rule);
+                      },
+                      /*required=*/false});
+  }
+  template <typename T, typename R>
+  void optional(const char *, T &value,
+                ::heddle::bundle::detail::Spelt<R> spelt) {
+    optional(spelt.name, value, spelt.rule);
   }
   void operator()(const char *, bool &value,
                   ::heddle::bundle::detail::Clause clause) {
-    readArguments();
     auto [first, rest] = StringRef(clause.words).split(' ');
-    value = !bad && succeeded(parser.parseOptionalKeyword(first));
-    for (StringRef word : llvm::split(rest, ' '))
-      bad |= value && parser.parseKeyword(word);
+    clauses.push_back({first,
+                       [this, rest]() -> ParseResult {
+                         for (StringRef word : llvm::split(rest, ' '))
+                           if (parser.parseKeyword(word))
+                             return failure();
+                         return success();
+                       },
+                       &value});
   }
   /// Of two fields the one whose name is written.
   bool has(const char *name, bool, const char *spelled = "") {
@@ -116,14 +156,129 @@ public:
     return here;
   }
 
+  /// Sets and cadences are values, which these read by the name of the argument
+  /// or the word of the clause. A clause of a value that none reads is none.
+  llvm::StringMap<std::function<ParseResult()>> values;
+  bool takes(const char *name) const { return values.contains(name); }
+
+  void value(const char *name, bool required = true) {
+    wanted.push_back({name, values.lookup(name), required});
+  }
+  void loneValue(const char *name) {
+    lone = values.lookup(name);
+    lonely = "a value";
+  }
+  /// A word of an enumeration; the first one goes without saying.
+  template <typename E>
+  void word(const char *name, E &value, const char *expected) {
+    wanted.push_back({name,
+                      [this, name, &value, expected] {
+                        places[name] = parser.getCurrentLocation();
+                        return parseOneOf(parser, expected, value);
+                      },
+                      /*required=*/false});
+  }
+  /// In parentheses; `first`: from which on.
+  template <typename E>
+  void loneWord(E &value, int first, const char *expected) {
+    lone = [this, &value, first, expected]() -> ParseResult {
+      SMLoc loc = parser.getCurrentLocation();
+      if (parseOneOf(parser, expected, value))
+        return failure();
+      if (static_cast<int>(value) < first)
+        return parser.emitError(loc, expected);
+      return success();
+    };
+    lonely = "a word";
+  }
+  /// A word that has to be there.
+  void needed(const char *name, bool &value) {
+    wanted.push_back(
+        {name, nullptr, /*required=*/true, /*seen=*/false, &value});
+  }
+  void share(const char *name, const char *what, int64_t &count,
+             ::heddle::bundle::Ratio &share) {
+    wanted.push_back(
+        {name, [this, name, what, &count, &share]() -> ParseResult {
+           RatioAttr ratio;
+           if (parseCountOrShare(parser, what, name, count, ratio))
+             return failure();
+           if (ratio)
+             share = ratio.getValue();
+           return success();
+         }});
+  }
+  void group(const char *name, int64_t &value, bool blocks) {
+    wanted.push_back({name, [this, &value, blocks] {
+                        return parseGroup(parser, value, blocks);
+                      }});
+  }
+  void pooled(int64_t &value) {
+    lone = [this, &value] { return parsePooled(parser, value); };
+  }
+
+  /// A clause whose arguments `state` says; sets `there`.
+  template <typename F> void clause(const char *word, bool &there, F state) {
+    add(word, state).there = &there;
+  }
+  template <typename F> void clause(const char *word, bool &&, F state) {
+    add(word, state);
+  }
+  void clause(const char *word, bool &there) {
+    clauses.push_back({word, nullptr, &there});
+  }
+  /// `of %set`
+  void operand(const char *word, bool required = false) {
+    if (takes(word))
+      clauses.push_back({word, values.lookup(word), nullptr, required});
+  }
+  /// Looks at what has been read when a clause has been, which is at `loc`.
+  std::function<ParseResult(SMLoc loc)> check;
+
   /// The struct's kind is read; `word` names it in messages.
-  void setOwner(StringRef word) { owner = word; }
-  std::function<ParseResult()> readCadence;
+  void setOwner(StringRef word) {
+    owner = word;
+    ofClause = true;
+  }
+  /// Where a word() was written, if it was.
+  SMLoc placeOf(StringRef name) const { return places.lookup(name); }
 
   /// What was heard, read.
   ParseResult finish() {
     readArguments();
+    while (!bad) {
+      OptionalParseResult read = readClause();
+      if (!read.has_value())
+        break;
+      bad = failed(*read);
+    }
+    for (const FormClause &clause : clauses)
+      if (!bad && clause.required && !clause.seen) {
+        // Behind the op: what comes next may stand lines below.
+        const char *end = parser.getCurrentLocation().getPointer();
+        while (beginsLine(end) && llvm::isSpace(end[-1]))
+          --end;
+        return parser.emitError(SMLoc::getFromPointer(end))
+               << "expected '" << clause.word << "'";
+      }
     return failure(bad);
+  }
+
+  /// One clause, if one comes next.
+  OptionalParseResult readClause() {
+    SMLoc loc = parser.getCurrentLocation();
+    for (FormClause &clause : clauses) {
+      if (failed(parser.parseOptionalKeyword(clause.word)))
+        continue;
+      if (std::exchange(clause.seen, true))
+        return ParseResult(parser.emitError(loc)
+                           << "'" << clause.word << "' is given twice");
+      if (clause.there)
+        *clause.there = true;
+      return ParseResult(
+          failure((clause.read && clause.read()) || (check && check(loc))));
+    }
+    return std::nullopt;
   }
 
 private:
@@ -134,41 +289,194 @@ private:
         });
     if (!bad && (needed || (!wanted.empty() &&
                             *parser.getCurrentLocation().getPointer() == '(')))
-      bad = failed(parseArguments(parser, owner, lone, wanted));
+      bad = failed(parseArguments(parser, owner, lone, wanted, lonely));
     lone = nullptr;
     wanted.clear();
   }
   std::string the(StringRef name) const {
     return ("the " + name + " of " + owner).str();
   }
-  ParseResult read(const std::string &argument, int64_t &value,
-                   ::heddle::bundle::detail::Range rule, bool) {
+  std::string argument(StringRef name) const {
+    return ("argument '" + name + "' of " + owner).str();
+  }
+  ParseResult read(StringRef, const std::string &said, int64_t &value,
+                   ::heddle::bundle::detail::Range rule) {
     // C2: a schedule has no negative seed.
-    if (parseCount(parser, argument, value,
-                   rule.low == INT64_MIN ? 0 : rule.low, rule.high))
+    if (parseCount(parser, said, value, rule.low == INT64_MIN ? 0 : rule.low,
+                   rule.high))
       return failure();
     value += rule.base;
     return success();
   }
-  ParseResult read(const std::string &argument, ::heddle::bundle::Ratio &value,
-                   ::heddle::bundle::detail::UpTo rule, bool named) {
-    // Those of a window are; not the bounds of `below` and `above`.
-    const bool share = named && !StringRef(argument).starts_with("the below ");
+  /// `name` is empty of what has none.
+  ParseResult read(StringRef name, const std::string &said,
+                   ::heddle::bundle::Ratio &value,
+                   ::heddle::bundle::detail::UpTo rule) {
+    // Windows and the like are shares; not the bounds of cosines and
+    // probabilities.
+    const bool share = !name.empty() && name != "below" && name != "above";
     RatioAttr ratio;
-    if (named || rule.most > 1 || other.empty()
-            ? parseRatio(parser, argument, ratio, rule.most, /*orNone=*/false,
-                         share)
+    if (!name.empty() || rule.most > 1 || other.empty()
+            ? parseRatio(parser, said, ratio, rule.most, rule.orNone, share)
             : parsePlace(parser, owner, other, ratio))
       return failure();
     value = ratio.getValue();
     return success();
   }
 
+  struct FormClause {
+    StringRef word;
+    std::function<ParseResult()> read;
+    bool *there = nullptr;
+    bool required = false;
+    bool seen = false;
+  };
+  template <typename F> FormClause &add(const char *word, F state) {
+    clauses.push_back({word, [this, word, state]() -> ParseResult {
+                         FormReader inner(parser, what);
+                         inner.setOwner(word);
+                         inner.values = values;
+                         state(inner);
+                         return inner.finish();
+                       }});
+    return clauses.back();
+  }
+
   AsmParser &parser;
-  StringRef what, owner, other;
+  StringRef what, owner, other, lonely = "a number";
   std::function<ParseResult()> lone;
   SmallVector<NamedArgument, 4> wanted;
+  SmallVector<FormClause, 8> clauses;
+  llvm::StringMap<SMLoc> places;
+  bool ofClause = false;
   bool bad = false;
+};
+
+/// Hears the same and writes it, clauses in the order in which they are said.
+class FormSpeller : public ::heddle::bundle::detail::Speller {
+  using Any = ::heddle::bundle::detail::Any;
+  template <typename R> using Lone = ::heddle::bundle::detail::Lone<R>;
+
+public:
+  using Speller::Speller;
+  using Speller::operator();
+
+  /// The texts of values by the name of the argument or the word of the clause;
+  /// what has none is not there.
+  std::map<std::string, std::string> values;
+  bool takes(const char *name) const { return values.count(name) > 0; }
+
+  template <typename T, typename R>
+  void operator()(const char *, const T &value,
+                  ::heddle::bundle::detail::Spelt<R> as) {
+    (*this)(as.name, value, as.rule);
+  }
+  void operator()(const char *name, const ::heddle::bundle::Cadence &, Any) {
+    value(name);
+  }
+  template <typename T>
+  void operator()(const char *name, const int64_t &,
+                  ::heddle::bundle::detail::Index<T>) {
+    value(name);
+  }
+  void value(const char *name, bool = true) {
+    if (takes(name))
+      (*this)(name, Written{values[name]}, Any{});
+  }
+  void loneValue(const char *name) { alone(values[name]); }
+  template <typename E>
+  void word(const char *name, const E &value, const char *) {
+    if (value != E())
+      (*this)(name, Written{spelled(value).str()}, Any{});
+  }
+  template <typename E> void loneWord(const E &value, int, const char *) {
+    alone(spelled(value).str());
+  }
+  void needed(const char *name, const bool &value) {
+    (*this)(name, value, ::heddle::bundle::detail::Flag{});
+  }
+  void share(const char *name, const char *, const int64_t &count,
+             const ::heddle::bundle::Ratio &share) {
+    (*this)(name,
+            Written{count > 0 ? std::to_string(count)
+                              : ::heddle::bundle::detail::spellShare(share)},
+            Any{});
+  }
+  void group(const char *name, const int64_t &value, bool) {
+    (*this)(name, Written{groupText(value)}, Any{});
+  }
+  void pooled(const int64_t &value) { alone(std::to_string(value)); }
+
+  /// What parts clauses.
+  const char *between = " ";
+  template <typename F>
+  void clause(const char *word, const bool &there, F state) {
+    if (!there)
+      return;
+    FormSpeller inner(word);
+    inner.values = values;
+    state(inner);
+    inner.close();
+    addClause(inner.text);
+  }
+  void clause(const char *word, const bool &there) {
+    if (there)
+      addClause(word);
+  }
+  void operand(const char *word, bool = false) {
+    if (takes(word))
+      addClause(word + (" " + values[word]));
+  }
+
+private:
+  struct Written {
+    std::string text;
+    friend std::string toString(const Written &written) { return written.text; }
+  };
+  void alone(const std::string &written) {
+    (*this)("", Written{written}, Lone<Any>{});
+  }
+  void addClause(const std::string &clause) {
+    close();
+    text += (text.empty() ? "" : between) + clause;
+  }
+};
+
+/// Hears the same and says what is wrong with numbers that no text said.
+class FormChecker {
+public:
+  static constexpr bool writes = true;
+
+  FormChecker(EmitError emitError, StringRef owner)
+      : emitError(emitError), owner(owner) {}
+
+  template <typename T, typename R>
+  void operator()(const char *name, const T &value, R rule) {
+    auto checked = valueRule(rule);
+    std::string said = ("argument '" + Twine(name) + "' of " + owner).str();
+    if constexpr (std::is_same_v<decltype(checked),
+                                 ::heddle::bundle::detail::Range>)
+      good = good && succeeded(checkCount(emitError, said, value, checked.low,
+                                          checked.high));
+    else if constexpr (std::is_same_v<T, ::heddle::bundle::Ratio>)
+      good = good && succeeded(checkRatio(emitError, said, value, checked.most,
+                                          checked.orNone));
+  }
+  /// What is written even though it may be left out.
+  std::set<StringRef> written;
+  template <typename T, typename R>
+  void optional(const char *name, const T &value, R rule) {
+    if (written.count(name))
+      (*this)(name, value, rule);
+  }
+  bool has(const char *, bool needed, const char * = "") { return needed; }
+
+  LogicalResult result() const { return success(good); }
+
+private:
+  EmitError emitError;
+  StringRef owner;
+  bool good = true;
 };
 
 } // namespace mlir::heddle

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Forms.h"
 #include "Verify.h"
 #include "bundle/program/ProgramChecks.h"
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
@@ -259,15 +260,17 @@ LogicalResult LastOp::verify() {
 }
 
 LogicalResult ConfidentOp::verify() {
+  // C1, R22: weights are summed position by position.
+  bundle::Positions value;
+  value.kind = PositionsKind::Confident;
+  value.count = static_cast<int64_t>(getCount());
+  value.near = static_cast<int64_t>(getNear().value_or(0));
   auto error = [&] { return emitOpError(); };
-  if (failed(checkCount(error, "the number of positions",
-                        static_cast<int64_t>(getCount()))))
-    return failure();
-  // R22: weights are summed position by position.
-  return getNear()
-             ? checkCount(error, "the standard deviation `near`",
-                          static_cast<int64_t>(*getNear()), 1, bundle::maxNear)
-             : success();
+  FormChecker checker(error, spelled(value.kind));
+  if (getNear())
+    checker.written.insert("near");
+  bundle::detail::numbersOf(checker, value);
+  return checker.result();
 }
 
 //===----------------------------------------------------------------------===//
@@ -296,21 +299,22 @@ LogicalResult RecomputeOp::verify() {
                                       : " needs the positions to compare");
   if (getConfidenceAttr() && !share)
     return emitOpError() << name << " weighs no confidence";
-  auto error = [&] { return emitOpError(); };
   // R7: a cosine's bound, or a share.
-  if (!all &&
-      failed(checkRatio(error, share ? "a fraction" : "the bound of a cosine",
-                        *getRatio(), share ? 1 : bundle::maxBelow,
-                        /*orNone=*/share)))
+  auto error = [&] { return emitOpError(); };
+  FormChecker checker(error, name);
+  if (getConfidenceAttr())
+    checker.written.insert("confidence");
+  bundle::Pass value =
+      comparisonOf(getExact(), getRatioAttr(), getConfidenceAttr());
+  bundle::detail::comparison(checker, value);
+  if (failed(checker.result()))
     return failure();
   // R23: there is something to choose by it.
-  if (!getConfidenceAttr())
-    return success();
-  if (getRatioAttr().getNum() == 0)
+  if (getConfidenceAttr() && getRatioAttr().getNum() == 0)
     return emitOpError(
         "computes no row of those to compare (keep = 0 percent), so that "
         "nothing is chosen by their confidence; drop `confidence`");
-  return checkRatio(error, "the weight of confidence", getConfidenceAttr());
+  return success();
 }
 
 LogicalResult RecomputeOp::canonicalize(RecomputeOp op,
@@ -344,10 +348,14 @@ LogicalResult ReuseOp::verify() {
                   "%cadence, refresh = %rows) has");
   if (getBeforeRope() && !getKv())
     return emitOpError("keeps no keys, so none before RoPE");
-  return getKeepAttr() ? checkRatio([&] { return emitOpError(); }, "a fraction",
-                                    *getKeep(), 1,
-                                    /*orNone=*/true)
-                       : success();
+  if (!getKeepAttr())
+    return success();
+  auto error = [&] { return emitOpError(); };
+  FormChecker checker(error, spelled(Exact::LeastSimilar));
+  bundle::Reuse value;
+  value.keep = getKeepAttr().getValue();
+  bundle::detail::refreshed(checker, value);
+  return checker.result();
 }
 
 LogicalResult ReuseOp::canonicalize(ReuseOp op, PatternRewriter &rewriter) {

@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Forms.h"
+#include "Clauses.h"
 #include "Verify.h"
-#include "bundle/format/ManifestFields.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -125,7 +124,7 @@ ParseResult mlir::heddle::parsePositions(OpAsmParser &parser,
     return failure();
   FormReader reader(parser, "set of positions");
   reader.setOwner(word);
-  reader.readCadence = [&] { return parseValue(parser, since.emplace()); };
+  reader.values["since"] = valueOf(parser, since);
   bundle::detail::fieldsOfForm(reader, value);
   if (reader.finish())
     return failure();
@@ -140,52 +139,56 @@ void mlir::heddle::printPositions(OpAsmPrinter &printer, Operation *,
   bundle::Positions value;
   value.kind = kind.getValue();
   value.count = count ? count.getInt() : 0;
-  bundle::detail::Speller speller(bundle::detail::wordOf(value.kind));
-  if (since) {
-    printer << speller.text << "(since = " << since << ')';
-    return;
-  }
+  FormSpeller speller(bundle::detail::wordOf(value.kind));
+  speller.values = textsOf(printer, {{"since", since}});
   bundle::detail::fieldsOfForm(speller, value);
   speller.close();
   printer << speller.text;
+}
+
+/// `%a and %b`
+static std::function<ParseResult()> cadencesOf(OpAsmParser &parser,
+                                               SmallVectorImpl<Operand> &on) {
+  return [&]() -> ParseResult {
+    do {
+      if (parseValue(parser, on.emplace_back()))
+        return failure();
+    } while (succeeded(parser.parseOptionalKeyword("and")));
+    return success();
+  };
+}
+
+static std::string cadencesText(OpAsmPrinter &printer, OperandRange on) {
+  return llvm::join(
+      llvm::map_range(
+          on, [&](Value each) { return textsOf(printer, {{"", each}})[""]; }),
+      " and ");
 }
 
 //===----------------------------------------------------------------------===//
 // Rows
 //===----------------------------------------------------------------------===//
 
-ParseResult mlir::heddle::parseRecomputed(OpAsmParser &parser,
-                                          std::optional<Operand> &rows,
-                                          std::optional<Operand> &among,
-                                          ExactAttr &exact, RatioAttr &ratio,
-                                          RatioAttr &confidence,
-                                          UnitAttr &alone) {
-  Exact kind = Exact::All;
+ParseResult mlir::heddle::parseRecomputed(
+    OpAsmParser &parser, std::optional<Operand> &rows,
+    std::optional<Operand> &among, SmallVectorImpl<Operand> &on,
+    ExactAttr &exact, RatioAttr &ratio, RatioAttr &confidence, UnitAttr &alone,
+    UnitAttr &unseen, ArrayAttr &layers) {
+  bundle::Pass value;
   for (Exact form : {Exact::Salient, Exact::LeastSimilar, Exact::SalientFfn})
     if (succeeded(parser.parseOptionalKeyword(spelled(form)))) {
-      kind = form;
+      value.exact = form;
       break;
     }
-  const bool share = kind == Exact::LeastSimilar;
-  SmallVector<NamedArgument, 3> wanted = {
-      {share ? "keep" : "below", [&] {
-         return parseRatio(parser, share ? "keep" : "below", ratio,
-                           share ? 1 : bundle::maxBelow, /*orNone=*/share,
-                           share);
-       }}};
-  if (share) {
-    wanted.push_back(
-        {"among", [&] { return parseValue(parser, among.emplace()); }});
-    wanted.push_back(
-        {"confidence",
-         [&] { return parseRatio(parser, "confidence", confidence); },
-         /*required=*/false});
-  }
-  if (kind != Exact::All &&
-      (parseArguments(parser, spelled(kind), nullptr, wanted) ||
-       parser.parseKeyword("in")))
+  FormReader reader(parser, "recompute");
+  reader.setOwner(spelled(value.exact));
+  reader.values = {{"among", valueOf(parser, among)},
+                   {"on", cadencesOf(parser, on)},
+                   {"in", [&] { return parseLayerRanges(parser, layers); }}};
+  bundle::detail::comparison(reader, value);
+  if (reader.finish() ||
+      (value.exact != Exact::All && parser.parseKeyword("in")))
     return failure();
-  exact = ExactAttr::get(parser.getContext(), kind);
   if (failed(parser.parseOptionalKeyword("all"))) {
     SMLoc loc = parser.getCurrentLocation();
     OptionalParseResult found = parser.parseOptionalOperand(rows.emplace());
@@ -201,218 +204,153 @@ ParseResult mlir::heddle::parseRecomputed(OpAsmParser &parser,
           word, {"all", "salient", "salient_ffn", "least_similar"});
     }
   }
-  if (succeeded(parser.parseOptionalKeyword("alone")))
-    alone = parser.getBuilder().getUnitAttr();
+  clausesOf(reader, value);
+  if (reader.finish())
+    return failure();
+  MLIRContext *context = parser.getContext();
+  auto ratioOf = [&](bundle::Ratio found) {
+    return RatioAttr::get(context, found.num, found.den);
+  };
+  exact = ExactAttr::get(context, value.exact);
+  if (value.exact != Exact::All)
+    ratio = ratioOf(value.comparesContexts() ? value.below : value.keep);
+  if (value.confidence.num > 0)
+    confidence = ratioOf(value.confidence);
+  alone = value.alone ? UnitAttr::get(context) : UnitAttr();
+  unseen = value.unseen ? UnitAttr::get(context) : UnitAttr();
   return success();
 }
 
-void mlir::heddle::printRecomputed(OpAsmPrinter &printer, Operation *,
-                                   Value rows, Value among, ExactAttr exact,
-                                   RatioAttr ratio, RatioAttr confidence,
-                                   UnitAttr alone) {
-  if (ratio) {
-    printer << spelled(exact.getValue()) << (among ? "(keep = " : "(below = ");
-    printRatio(printer, ratio);
-    if (among)
-      printer << ", among = " << among;
-    if (confidence) {
-      printer << ", confidence = ";
-      printRatio(printer, confidence);
-    }
-    printer << ") in ";
-  }
-  if (rows)
-    printer << rows;
-  else
-    printer << "all";
-  if (alone)
-    printer << " alone";
+bundle::Pass mlir::heddle::comparisonOf(Exact exact, RatioAttr ratio,
+                                        RatioAttr confidence) {
+  bundle::Pass value;
+  value.exact = exact;
+  if (ratio)
+    (value.comparesContexts() ? value.below : value.keep) = ratio.getValue();
+  if (confidence)
+    value.confidence = confidence.getValue();
+  return value;
 }
 
+void mlir::heddle::printRecomputed(OpAsmPrinter &printer, Operation *,
+                                   Value rows, Value among, OperandRange on,
+                                   ExactAttr exact, RatioAttr ratio,
+                                   RatioAttr confidence, UnitAttr alone,
+                                   UnitAttr unseen, ArrayAttr layers) {
+  bundle::Pass value = comparisonOf(exact.getValue(), ratio, confidence);
+  value.alone = static_cast<bool>(alone);
+  value.unseen = static_cast<bool>(unseen);
+  FormSpeller speller;
+  auto values = textsOf(printer, {{"among", among}, {"rows", rows}});
+  if (value.exact != Exact::All) {
+    speller.text = spelled(value.exact);
+    speller.values = values;
+    bundle::detail::comparison(speller, value);
+    speller.close();
+    speller.text += " in ";
+  }
+  speller.text += rows ? values["rows"] : "all";
+  if (!on.empty())
+    values["on"] = cadencesText(printer, on);
+  if (layers)
+    values["in"] = layersText(layers);
+  speller.values = std::move(values);
+  clausesOf(speller, value);
+  printer << speller.text;
+}
+
+/// `(32, near = 10)`
 ParseResult mlir::heddle::parseConfident(OpAsmParser &parser,
                                          IntegerAttr &count,
                                          IntegerAttr &near) {
-  NamedArgument wanted[] = {
-      {"near",
-       [&]() -> ParseResult {
-         int64_t value = 0;
-         if (parseCount(parser, "the standard deviation `near`", value, 1,
-                        bundle::maxNear))
-           return failure();
-         near = parser.getBuilder().getI64IntegerAttr(value);
-         return success();
-       },
-       /*required=*/false}};
-  return parseArguments(
-      parser, "confident", [&] { return parseCount(parser, count); }, wanted);
+  bundle::Positions value;
+  value.kind = PositionsKind::Confident;
+  FormReader reader(parser, "set of positions");
+  reader.setOwner(spelled(value.kind));
+  bundle::detail::numbersOf(reader, value);
+  if (reader.finish())
+    return failure();
+  count = parser.getBuilder().getI64IntegerAttr(value.count);
+  if (value.near > 0)
+    near = parser.getBuilder().getI64IntegerAttr(value.near);
+  return success();
 }
 
 void mlir::heddle::printConfident(OpAsmPrinter &printer, Operation *,
                                   IntegerAttr count, IntegerAttr near) {
-  printer << '(' << count.getInt();
-  if (near)
-    printer << ", near = " << near.getInt();
-  printer << ')';
+  bundle::Positions value;
+  value.kind = PositionsKind::Confident;
+  value.count = count.getInt();
+  value.near = near ? near.getInt() : 0;
+  FormSpeller speller;
+  bundle::detail::numbersOf(speller, value);
+  speller.close();
+  printer << speller.text;
 }
 
-ParseResult mlir::heddle::parseAllOn(OpAsmParser &parser,
-                                     std::optional<Operand> &allOn) {
-  return failure(parser.parseKeyword("on") ||
-                 parseValue(parser, allOn.emplace()) ||
-                 parser.parseKeyword("then"));
-}
-
-void mlir::heddle::printAllOn(OpAsmPrinter &printer, Operation *, Value allOn) {
-  printer << "on " << allOn << " then";
-}
-
-ParseResult mlir::heddle::parseOnCadences(OpAsmParser &parser,
-                                          SmallVectorImpl<Operand> &on) {
-  if (failed(parser.parseOptionalKeyword("on")))
+ParseResult mlir::heddle::parseEverywhere(OpAsmParser &parser, Operand &value) {
+  if (parseValue(parser, value))
+    return failure();
+  // K7: places are counted once for all layers.
+  SMLoc loc = parser.getCurrentLocation();
+  if (failed(parser.parseOptionalKeyword("in")))
     return success();
-  do {
-    if (parseValue(parser, on.emplace_back()))
-      return failure();
-  } while (succeeded(parser.parseOptionalKeyword("and")));
-  return success();
-}
-
-void mlir::heddle::printOnCadences(OpAsmPrinter &printer, Operation *,
-                                   OperandRange on) {
-  if (on.empty())
-    return;
-  printer << " on ";
-  llvm::interleave(
-      on, printer.getStream(), [&](Value cadence) { printer << cadence; },
-      " and ");
+  return parser.emitError(
+      loc, "names layers, and what is visible is so in all of them, whose "
+           "lists, groups and blocks count the same places; say by `attend "
+           "pairs(%set) in layers(...)` which keys some layers read, and by "
+           "`recompute %rows in layers(...)` which rows they compute");
 }
 
 //===----------------------------------------------------------------------===//
 // Reuse, commit
 //===----------------------------------------------------------------------===//
 
-ParseResult
-mlir::heddle::parseCommitRule(AsmParser &parser, CommitRuleAttr &rule,
-                              llvm::function_ref<ParseResult()> between) {
-  bundle::CommitRule value;
+ParseResult mlir::heddle::parseCommitRule(AsmParser &parser,
+                                          bundle::CommitRule &rule) {
   FormReader reader(parser, "commit");
-  bundle::detail::form(reader, value);
-  if (reader.finish() || between())
-    return failure();
-  bool passes = false;
-  while (true) {
-    if (!value.revokes() && succeeded(parser.parseOptionalKeyword("revoke"))) {
-      RatioAttr bound;
-      NamedArgument below = {"below", [&] {
-                               return parseRatio(parser, "below", bound, 1,
-                                                 /*orNone=*/false,
-                                                 /*share=*/false);
-                             }};
-      if (parseArguments(parser, "revoke", nullptr, below))
-        return failure();
-      value.revokeBelow = bound.getValue();
-      continue;
-    }
-    if (!value.edits() && succeeded(parser.parseOptionalKeyword("edit"))) {
-      RatioAttr bound;
-      NamedArgument wanted[] = {
-          {"above",
-           [&] {
-             return parseRatio(parser, "above", bound, 1, /*orNone=*/false,
-                               /*share=*/false);
-           }},
-          {"further",
-           [&] {
-             return parseCount(parser, "the number of further passes",
-                               value.furtherPasses, 1, bundle::maxSteps);
-           },
-           /*required=*/false}};
-      if (parseArguments(parser, "edit", nullptr, wanted))
-        return failure();
-      value.editAbove = bound.getValue();
-      continue;
-    }
-    if (!passes && succeeded(parser.parseOptionalKeyword("passes"))) {
-      NamedArgument least = {"at_least", [&]() -> ParseResult {
-                               return parseCount(parser, "the number of passes",
-                                                 value.leastPasses, 1,
-                                                 bundle::maxSteps);
-                             }};
-      if (parseArguments(parser, "passes", nullptr, least))
-        return failure();
-      passes = true;
-      continue;
-    }
-    if (!value.verifies() && succeeded(parser.parseOptionalKeyword("verify"))) {
-      NamedArgument drafts = {"drafts", [&]() -> ParseResult {
-                                return parseCount(
-                                    parser, "the number of drafts",
-                                    value.drafts, 1, bundle::maxDrafts);
-                              }};
-      if (parseArguments(parser, "verify", nullptr, drafts))
-        return failure();
-      continue;
-    }
-    if (value.stopAtEos || failed(parser.parseOptionalKeyword("stop")))
-      break;
-    if (parser.parseLParen() || parser.parseKeyword("eos"))
-      return failure();
-    value.stopAtEos = true;
-    value.narrows = succeeded(parser.parseOptionalComma());
-    if ((value.narrows && parser.parseKeyword("narrowing")) ||
-        parser.parseRParen())
-      return failure();
-  }
-  rule = CommitRuleAttr::get(parser.getContext(), value);
-  return success();
+  bundle::detail::form(reader, rule);
+  clausesOf(reader, rule);
+  return reader.finish();
 }
 
-void mlir::heddle::printCommitRule(AsmPrinter &printer, CommitRuleAttr rule,
-                                   llvm::function_ref<void()> between) {
-  const bundle::CommitRule value = rule.getValue();
-  bundle::detail::Speller speller;
-  bundle::detail::form(speller, value);
+void mlir::heddle::printCommitRule(AsmPrinter &printer,
+                                   const bundle::CommitRule &rule) {
+  FormSpeller speller;
+  bundle::detail::form(speller, rule);
   speller.close();
+  clausesOf(speller, rule);
   printer << speller.text;
-  between();
-  if (value.revokes())
-    printer << " revoke(below = " << bundle::detail::spell(value.revokeBelow)
-            << ')';
-  if (value.edits()) {
-    printer << " edit(above = " << bundle::detail::spell(value.editAbove);
-    if (value.furtherPasses > 0)
-      printer << ", further = " << value.furtherPasses;
-    printer << ')';
-  }
-  if (value.leastPasses != 1)
-    printer << " passes(at_least = " << value.leastPasses << ')';
-  if (value.verifies())
-    printer << " verify(drafts = " << value.drafts << ')';
-  if (value.stopAtEos)
-    printer << (value.narrows ? " stop(eos, narrowing)" : " stop(eos)");
 }
 
 ParseResult mlir::heddle::parseCommitted(OpAsmParser &parser,
                                          CommitRuleAttr &rule,
                                          std::optional<Operand> &within,
                                          SmallVectorImpl<Operand> &on) {
-  return parseCommitRule(parser, rule, [&] {
-    if (succeeded(parser.parseOptionalKeyword("within")) &&
-        (parser.parseLParen() || parseValue(parser, within.emplace()) ||
-         parser.parseRParen()))
-      return ParseResult(failure());
-    return parseOnCadences(parser, on);
-  });
+  bundle::CommitRule value;
+  FormReader reader(parser, "commit");
+  reader.values = {{"within", valueOf(parser, within)},
+                   {"on", cadencesOf(parser, on)}};
+  bundle::detail::form(reader, value);
+  clausesOf(reader, value);
+  if (reader.finish())
+    return failure();
+  rule = CommitRuleAttr::get(parser.getContext(), value);
+  return success();
 }
 
-void mlir::heddle::printCommitted(OpAsmPrinter &printer, Operation *op,
+void mlir::heddle::printCommitted(OpAsmPrinter &printer, Operation *,
                                   CommitRuleAttr rule, Value within,
                                   OperandRange on) {
-  printCommitRule(printer, rule, [&] {
-    if (within)
-      printer << " within(" << within << ')';
-    printOnCadences(printer, op, on);
-  });
+  FormSpeller speller;
+  const bundle::CommitRule value = rule.getValue();
+  bundle::detail::form(speller, value);
+  speller.close();
+  speller.values = textsOf(printer, {{"within", within}});
+  if (!on.empty())
+    speller.values["on"] = cadencesText(printer, on);
+  clausesOf(speller, value);
+  printer << speller.text;
 }
 
 ParseResult mlir::heddle::parseReused(OpAsmParser &parser, UnitAttr &kv,
@@ -422,31 +360,18 @@ ParseResult mlir::heddle::parseReused(OpAsmParser &parser, UnitAttr &kv,
                                       std::optional<Operand> &on,
                                       std::optional<Operand> &refreshed,
                                       RatioAttr &keep) {
-  UnitAttr yes = parser.getBuilder().getUnitAttr();
-  auto option = [&](StringRef word) -> FailureOr<bool> {
-    if (failed(parser.parseOptionalLParen()))
-      return false;
-    if (parser.parseKeyword(word) || parser.parseRParen())
-      return failure();
-    return true;
-  };
-  auto keepAs = [&](ReusedAttention kind, SMLoc loc) -> ParseResult {
-    if (attention)
-      return parser.emitError(loc, "attention is kept once: as context, as "
-                                   "output or outside of a set");
-    attention = ReusedAttentionAttr::get(parser.getContext(), kind);
-    return success();
-  };
   auto parseRefreshed = [&]() -> ParseResult {
     const StringRef similar = spelled(Exact::LeastSimilar);
     if (succeeded(parser.parseOptionalKeyword(similar))) {
-      NamedArgument share = {"keep", [&] {
-                               return parseRatio(parser, "keep", keep, 1,
-                                                 /*orNone=*/true);
-                             }};
-      return failure(parseArguments(parser, similar, nullptr, share) ||
-                     parser.parseKeyword("in") ||
-                     parseValue(parser, refreshed.emplace()));
+      bundle::Reuse value;
+      FormReader reader(parser, "reuse");
+      reader.setOwner(similar);
+      bundle::detail::refreshed(reader, value);
+      if (reader.finish() || parser.parseKeyword("in"))
+        return failure();
+      keep =
+          RatioAttr::get(parser.getContext(), value.keep.num, value.keep.den);
+      return parseValue(parser, refreshed.emplace());
     }
     SMLoc loc = parser.getCurrentLocation();
     OptionalParseResult found =
@@ -460,91 +385,72 @@ ParseResult mlir::heddle::parseReused(OpAsmParser &parser, UnitAttr &kv,
                               "%rows"),
         word, similar);
   };
+  ReusedParts parts;
+  FormReader reader(parser, "reuse");
+  reader.values = {{"outside", valueOf(parser, inside)},
+                   {"on", valueOf(parser, on)},
+                   {"refresh", parseRefreshed}};
+  reader.check = [&](SMLoc loc) -> ParseResult {
+    if (parts.context + parts.output + parts.outside > 1)
+      return parser.emitError(loc, "attention is kept once: as context, as "
+                                   "output or outside of a set");
+    return success();
+  };
+  clausesOf(reader, parts);
   auto part = [&]() -> ParseResult {
     SMLoc loc = parser.getCurrentLocation();
+    if (OptionalParseResult read = reader.readClause(); read.has_value())
+      return *read;
     StringRef word;
     (void)parser.parseOptionalKeyword(&word);
-    if ((word == "kv" && kv) || (word == "ffn" && ffn))
-      return parser.emitError(loc) << "'" << word << "' is given twice";
-    if (word == "kv") {
-      kv = yes;
-      FailureOr<bool> early = option("before_rope");
-      if (succeeded(early) && *early)
-        beforeRope = yes;
-      return failure(failed(early));
-    }
-    if (word == "ffn") {
-      ffn = yes;
-      return success();
-    }
-    if (word == "output")
-      return keepAs(ReusedAttention::Output, loc);
-    if (word == "context") {
-      FailureOr<bool> propagating = option("propagating");
-      if (failed(propagating))
-        return failure();
-      return keepAs(*propagating ? ReusedAttention::Propagated
-                                 : ReusedAttention::Context,
-                    loc);
-    }
-    if (word == "attention") {
-      NamedArgument wanted[] = {
-          {"outside", [&] { return parseValue(parser, inside.emplace()); }},
-          {"on", [&] { return parseValue(parser, on.emplace()); }},
-          {"refresh", parseRefreshed, /*required=*/false}};
-      return failure(
-          failed(keepAs(ReusedAttention::Outside, loc)) ||
-          failed(parseArguments(parser, "attention", nullptr, wanted)));
-    }
     return suggesting(
         parser.emitError(loc, "what is reused is kv, context, "
                               "context(propagating), output, attention(outside "
                               "= %set, on = %cadence) or ffn"),
         word, {"kv", "context", "output", "attention", "ffn"});
   };
-  return parser.parseCommaSeparatedList(part);
+  if (parser.parseCommaSeparatedList(part))
+    return failure();
+  UnitAttr yes = parser.getBuilder().getUnitAttr();
+  kv = parts.kv ? yes : UnitAttr();
+  ffn = parts.ffn ? yes : UnitAttr();
+  beforeRope = parts.beforeRope ? yes : UnitAttr();
+  if (parts.context || parts.output || parts.outside)
+    attention = ReusedAttentionAttr::get(
+        parser.getContext(), parts.propagating ? ReusedAttention::Propagated
+                             : parts.context   ? ReusedAttention::Context
+                             : parts.output    ? ReusedAttention::Output
+                                               : ReusedAttention::Outside);
+  return success();
 }
 
 void mlir::heddle::printReused(OpAsmPrinter &printer, Operation *, UnitAttr kv,
                                ReusedAttentionAttr attention, UnitAttr ffn,
                                UnitAttr beforeRope, Value inside, Value on,
                                Value refreshed, RatioAttr keep) {
-  SmallVector<std::string> parts;
-  if (kv)
-    parts.push_back(beforeRope ? "kv(before_rope)" : "kv");
-  switch (attention ? attention.getValue() : ReusedAttention::None) {
-  case ReusedAttention::None:
-    break;
-  case ReusedAttention::Context:
-    parts.push_back("context");
-    break;
-  case ReusedAttention::Propagated:
-    parts.push_back("context(propagating)");
-    break;
-  case ReusedAttention::Output:
-    parts.push_back("output");
-    break;
-  case ReusedAttention::Outside: {
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    stream << "attention(outside = ";
-    printer.printOperand(inside, stream);
-    stream << ", on = ";
-    printer.printOperand(on, stream);
-    if (refreshed) {
-      stream << ", refresh = ";
-      if (keep)
-        stream << spelled(Exact::LeastSimilar)
-               << "(keep = " << bundle::detail::spell(keep.getValue())
-               << ") in ";
-      printer.printOperand(refreshed, stream);
-    }
-    stream << ')';
-    parts.push_back(text);
-    break;
+  const ReusedAttention kept =
+      attention ? attention.getValue() : ReusedAttention::None;
+  ReusedParts parts;
+  parts.kv = static_cast<bool>(kv);
+  parts.beforeRope = static_cast<bool>(beforeRope);
+  parts.propagating = kept == ReusedAttention::Propagated;
+  parts.context = kept == ReusedAttention::Context || parts.propagating;
+  parts.output = kept == ReusedAttention::Output;
+  parts.outside = kept == ReusedAttention::Outside;
+  parts.ffn = static_cast<bool>(ffn);
+  FormSpeller speller;
+  speller.between = ", ";
+  speller.values = textsOf(
+      printer, {{"outside", inside}, {"on", on}, {"refresh", refreshed}});
+  if (keep) {
+    FormSpeller similar(spelled(Exact::LeastSimilar).str());
+    bundle::Reuse value;
+    value.keep = keep.getValue();
+    bundle::detail::refreshed(similar, value);
+    similar.close();
+    std::string &rows = speller.values["refresh"];
+    rows = similar.text + " in " + rows;
   }
-  }
-  if (ffn)
-    parts.push_back("ffn");
-  llvm::interleaveComma(parts, printer.getStream());
+  clausesOf(speller, parts);
+  printer << speller.text;
 }

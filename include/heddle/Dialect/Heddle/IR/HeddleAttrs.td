@@ -39,15 +39,16 @@ class Heddle_Word<string name, string attrMnemonic, string enumeration,
       "::mlir::heddle::" # name # "Attr::get($_builder.getContext(), $0)";
 }
 
-// A struct of the bundle, of which a schedule spells some fields.
-class Heddle_StructAttr<string name, string attrMnemonic, string struct>
-    : Heddle_Attr<name, attrMnemonic> {
+// A struct of the bundle, of which a schedule spells some fields in the words
+// that `form` reads and writes.
+class Heddle_StructAttr<string name, string attrMnemonic, string struct,
+                        string form = name> : Heddle_Attr<name, attrMnemonic> {
   let parameters = (ins AttrParameter<"::heddle::bundle::" # struct, "">:$value);
   let returnType = "::heddle::bundle::" # struct;
   let convertFromStorage = "$_self.getValue()";
   let constBuilderCall =
       "::mlir::heddle::" # name # "Attr::get($_builder.getContext(), $0)";
-  let hasCustomAssemblyFormat = 1;
+  let assemblyFormat = "`<` custom<" # form # ">($value) `>`";
 }
 
 def Heddle_KernelKindAttr
@@ -120,7 +121,7 @@ def Heddle_CadenceAttr : Heddle_StructAttr<"Cadence", "cadence", "Cadence"> {
     | clause | meaning |
     |---|---|
     | `in block` not of never | counted in each block of semi-autoregressive decoding from 1, T being the block's number of steps |
-    | `or after eos` not of never | last: and every step after one that looked for EOS and found it |
+    | `or after eos` not of never | and every step after one that looked for EOS and found it |
 
     ```mlir
     #heddle.cadence<uniform(window = 0.3, count = 16)>
@@ -133,7 +134,8 @@ def Heddle_CadenceAttr : Heddle_StructAttr<"Cadence", "cadence", "Cadence"> {
 }
 
 def Heddle_SelectionRuleAttr
-    : Heddle_StructAttr<"SelectionRule", "selection_rule", "Selection"> {
+    : Heddle_StructAttr<"SelectionRule", "selection_rule", "Selection",
+                        "Selected"> {
   let summary = "what a selection lists, and by which score";
   let description = [{
     All of a selection but its name and cadence, as `select` spells it.

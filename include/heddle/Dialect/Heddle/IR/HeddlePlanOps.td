@@ -82,8 +82,8 @@ def Heddle_SelectionOp : Heddle_Op<"selection", [
                        OptionalAttr<FlatSymbolRefAttr>:$within,
                        Heddle_CadenceAttr:$cadence);
   let assemblyFormat = [{
-    $sym_name custom<Selected>($rule) (`of` $rows^)? (`always` $always^)?
-    (`within` $within^)? `on` custom<Cadence>($cadence) attr-dict
+    $sym_name custom<Selected>($rule, $rows, $always, $within, $cadence)
+    attr-dict
   }];
 }
 
@@ -168,7 +168,10 @@ def Heddle_RuleOp : Heddle_Op<"rule", [
   }];
   let arguments = (ins OptionalAttr<Heddle_LayerRangeAttr>:$layers);
   let regions = (region SizedRegion<1>:$bodyRegion);
-  let assemblyFormat = "custom<RuleLayers>($layers) attr-dict-with-keyword $bodyRegion";
+  let assemblyFormat = [{
+    (`layers` `(` custom<LayerRange>($layers)^ `)`) : (`default`)?
+    attr-dict-with-keyword $bodyRegion
+  }];
   let extraClassDeclaration = [{
     bool isDefault() { return !getLayersAttr(); }
   }];

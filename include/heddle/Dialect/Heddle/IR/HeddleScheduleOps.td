@@ -208,8 +208,7 @@ def Heddle_SelectOp
   // bundle and --explain speak of %cols as the schedule does.
   let assemblyFormat = [{
     `` custom<ResultName>($name)
-    custom<Selected>($rule) (`of` $rows^)? (`always` $always^)?
-    (`within` $within^)? `on` $cadence (`in` custom<LayerRanges>($layers)^)?
+    custom<Selected>($rule, $rows, $always, $within, $cadence, $layers)
     `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
@@ -556,7 +555,8 @@ def Heddle_VisibleOp : Heddle_ProgramOp<"visible"> {
     those that exist keep their position numbers. A set that changes
     during the run is a `fix` on a cadence at whose steps all visible rows
     are computed, or a union of such a set and of the rows that each step
-    computes. Absent: all positions.
+    computes. Absent: all positions. It is so in all layers; `attend ... in
+    layers(...)` says which keys some of them read.
 
     | form | meaning |
     |---|---|
@@ -571,7 +571,8 @@ def Heddle_VisibleOp : Heddle_ProgramOp<"visible"> {
   let arguments = (ins Heddle_PositionsType:$positions,
                        Optional<Heddle_CadenceType>:$all_on);
   let assemblyFormat = [{
-    (`all` custom<AllOn>($all_on)^)? $positions `` custom<NoAttributes>(attr-dict)
+    (`all` `on` custom<Value>($all_on)^ `then`)? custom<Everywhere>($positions)
+    `` custom<NoAttributes>(attr-dict)
   }];
   let hasCanonicalizeMethod = 1;
 }
@@ -611,7 +612,7 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
     | `alone` | without the row before each position, by which a model that predicts position i in row i - 1 predicts it |
     | `unseen` | with those of the rows that are not visible: they attend to the visible keys, and no row attends to theirs, not even they themselves |
     | `on %a and %b` | at the steps that all of these cadences have |
-    | `in layers(0 to 3, 28, -1)` | last: in these layers only, which count from 0 or, negative, from the end |
+    | `in layers(0 to 3, 28, -1)` | in these layers only, which count from 0 or, negative, from the end |
 
     With a model that predicts position i in row i - 1, the row before each of
     the positions is computed as well; not with `alone`: then a position of which
@@ -656,8 +657,8 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
                        UnitAttr:$alone, UnitAttr:$unseen,
                        OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers);
   let assemblyFormat = [{
-    custom<Recomputed>($rows, $among, $exact, $ratio, $confidence, $alone)
-    (`unseen` $unseen^)? `` custom<OnCadences>($on) (`in` custom<LayerRanges>($layers)^)?
+    custom<Recomputed>($rows, $among, $on, $exact, $ratio, $confidence, $alone,
+                       $unseen, $layers)
     `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
@@ -833,8 +834,8 @@ def Heddle_AttendOp : Heddle_ScheduleLevelOp<"attend", [
                        OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers);
   let regions = (region AnyRegion:$scores);
   let assemblyFormat = [{
-    custom<Attended>($until, $pairs) (`at_once` $at_once^)? (`in` custom<LayerRanges>($layers)^)?
-    `` custom<Scores>($scores) `` custom<NoAttributes>(attr-dict)
+    custom<Attended>($until, $pairs, $at_once, $layers, $scores)
+    `` custom<NoAttributes>(attr-dict)
   }];
   let extraClassDeclaration = Heddle_UnprefixedOps # [{
     /// What is attended to as long as no step of `until` has come; in the last

@@ -1,0 +1,113 @@
+//===- Clauses.h - What ops of schedules say, stated once -------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The form of an op and its clauses, in the order in which they are printed.
+// What reads, writes and checks them (Forms.h) goes by it. The numbers of each,
+// with their names and ranges, are those of the manifest, which states them
+// (bundle/format/ManifestFields.h).
+//
+//   v.clause("revoke", is, state)  `revoke(...)`, with what `state` says of v
+//   v.clause("alone", is)          a word
+//   v.operand("of")                `of %set`
+//   v.value("among")               an argument that is a value
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_DIALECT_HEDDLE_IR_CLAUSES_H
+#define HEDDLE_LIB_DIALECT_HEDDLE_IR_CLAUSES_H
+
+#include "Forms.h"
+
+namespace mlir::heddle {
+
+template <typename V, typename T>
+using Heard = ::heddle::bundle::detail::In<V, T>;
+
+/// `columns(keep = 0.2, group = 128)`
+template <typename V>
+void formOf(V &v, Heard<V, ::heddle::bundle::Selection> &x) {
+  v("kind", x.kind, ::heddle::bundle::detail::Kind{});
+  const bool blocks = x.kind == SelectionKind::Blocks;
+  v.share("keep", "the number that is kept", x.count, x.keep);
+  v.group(blocks ? "size" : "group", x.group, blocks);
+  v.word("rounding", x.rule,
+         "rounding is floor, ceil, round or floor_plus_one");
+  if (!blocks) {
+    v("per_kv_head", x.perKvHead, ::heddle::bundle::detail::Flag{});
+    v("per_layer", x.perLayer, ::heddle::bundle::detail::Flag{});
+  }
+}
+
+/// What follows behind its scorer. Which of it columns or blocks alone can is
+/// checkForm()'s to say.
+template <typename V>
+void clausesOf(V &v, Heard<V, ::heddle::bundle::Selection> &x) {
+  v.clause("isolating", x.isolation != Isolation::None, [&x](auto &v) {
+    v.loneWord(x.isolation, /*first=*/1,
+               "spans are isolated as spans, aligned or filtered");
+  });
+  v.clause("scaled_by", x.scale != Scale::HeadDim, [&x](auto &v) {
+    v.loneWord(x.scale, /*first=*/0, "scores are scaled by head_dim or heads");
+  });
+  v.clause("pooled", x.pooled > 0, [&x](auto &v) { v.pooled(x.pooled); });
+  v.operand("of");
+  v.operand("always");
+  v.operand("within");
+  v.operand("on", /*required=*/true);
+  v.operand("in");
+}
+
+template <typename V>
+void clausesOf(V &v, Heard<V, ::heddle::bundle::Pass> &x) {
+  v.clause("alone", x.alone);
+  v.clause("unseen", x.unseen);
+  v.operand("on");
+  v.operand("in");
+}
+
+template <typename V>
+void clausesOf(V &v, Heard<V, ::heddle::bundle::CommitRule> &x) {
+  namespace detail = ::heddle::bundle::detail;
+  if (v.takes("within"))
+    v.clause("within", true, [](auto &v) { v.loneValue("within"); });
+  v.operand("on");
+  v.clause("revoke", x.revokes(), [&x](auto &v) { detail::revoking(v, x); });
+  v.clause("edit", x.edits(), [&x](auto &v) { detail::editing(v, x); });
+  v.clause("passes", x.leastPasses != 1,
+           [&x](auto &v) { detail::lasting(v, x); });
+  v.clause("verify", x.verifies(), [&x](auto &v) { detail::drafting(v, x); });
+  v.clause("stop", x.stopAtEos, [&x](auto &v) {
+    v.needed("eos", x.stopAtEos);
+    v("narrowing", x.narrows, detail::Flag{});
+  });
+}
+
+/// The parts of a reuse, as they are written.
+struct ReusedParts {
+  bool kv = false, beforeRope = false;
+  bool context = false, propagating = false, output = false, outside = false;
+  bool ffn = false;
+};
+
+template <typename V> void clausesOf(V &v, Heard<V, ReusedParts> &x) {
+  using ::heddle::bundle::detail::Flag;
+  v.clause("kv", x.kv,
+           [&x](auto &v) { v("before_rope", x.beforeRope, Flag{}); });
+  v.clause("context", x.context,
+           [&x](auto &v) { v("propagating", x.propagating, Flag{}); });
+  v.clause("output", x.output);
+  v.clause("attention", x.outside, [](auto &v) {
+    v.value("outside");
+    v.value("on");
+    v.value("refresh", /*required=*/false);
+  });
+  v.clause("ffn", x.ffn);
+}
+
+} // namespace mlir::heddle
+
+#endif // HEDDLE_LIB_DIALECT_HEDDLE_IR_CLAUSES_H

@@ -224,7 +224,8 @@ ParseResult mlir::heddle::parseScorer(AsmParser &parser, ScorerAttr &scorer) {
   return success();
 }
 
-/// With what `values` says of operands.
+/// With what `values` says of operands, which may note in `value` that they are
+/// there.
 static ParseResult
 parseSelection(AsmParser &parser, bundle::Selection &value,
                const llvm::StringMap<std::function<ParseResult()>> &values) {
@@ -256,15 +257,15 @@ parseSelection(AsmParser &parser, bundle::Selection &value,
   return reader.finish();
 }
 
-static std::string selectionText(const bundle::Selection &value,
-                                 std::map<std::string, std::string> values) {
+static void printSelection(AsmPrinter &printer, const bundle::Selection &value,
+                           std::map<std::string, std::string> values) {
   FormSpeller speller;
   formOf(speller, value);
   speller.close();
   speller.text += (" by " + spelled(value.scorer)).str();
   speller.values = std::move(values);
   clausesOf(speller, value);
-  return speller.text;
+  printer << speller.text;
 }
 
 ParseResult mlir::heddle::parseSelected(AsmParser &parser,
@@ -274,33 +275,19 @@ ParseResult mlir::heddle::parseSelected(AsmParser &parser,
 
 void mlir::heddle::printSelected(AsmPrinter &printer,
                                  const bundle::Selection &rule) {
-  printer << selectionText(rule, {});
+  printSelection(printer, rule, {});
 }
 
-using Operand = OpAsmParser::UnresolvedOperand;
-
-/// What both levels read alike of a selection: its rule, sets and cadence.
-static ParseResult
-parseSelected(OpAsmParser &parser, SelectionRuleAttr &rule,
-              std::optional<Operand> &rows, std::optional<Operand> &always,
-              llvm::StringMap<std::function<ParseResult()>> values) {
+ParseResult mlir::heddle::parseSelected(AsmParser &parser,
+                                        SelectionRuleAttr &rule) {
   bundle::Selection value;
-  // That blocks name none is told at the clause; what columns may name is the
-  // verifier's to say.
-  auto noting = [&](int64_t &set, std::function<ParseResult()> read) {
-    return [&value, &set, read = std::move(read)] {
-      set = value.kind == SelectionKind::Blocks ? 0 : -1;
-      return read();
-    };
-  };
-  values["of"] = noting(value.rows, valueOf(parser, rows));
-  values["always"] = noting(value.always, valueOf(parser, always));
-  values["within"] = noting(value.within, values["within"]);
-  if (parseSelection(parser, value, values))
+  if (parseSelected(parser, value))
     return failure();
   rule = SelectionRuleAttr::get(parser.getContext(), std::move(value));
   return success();
 }
+
+using Operand = OpAsmParser::UnresolvedOperand;
 
 ParseResult mlir::heddle::parseSelected(OpAsmParser &parser,
                                         SelectionRuleAttr &rule,
@@ -308,11 +295,25 @@ ParseResult mlir::heddle::parseSelected(OpAsmParser &parser,
                                         std::optional<Operand> &always,
                                         std::optional<Operand> &within,
                                         Operand &cadence, ArrayAttr &layers) {
-  return ::parseSelected(
-      parser, rule, rows, always,
-      {{"within", valueOf(parser, within)},
-       {"on", [&] { return parseValue(parser, cadence); }},
-       {"in", [&] { return parseLayerRanges(parser, layers); }}});
+  bundle::Selection value;
+  // That blocks name none is told at the clause; what columns may name is the
+  // verifier's to say.
+  auto noting = [&](int64_t &set, std::optional<Operand> &operand) {
+    return [&] {
+      set = value.kind == SelectionKind::Blocks ? 0 : -1;
+      return parseValue(parser, operand);
+    };
+  };
+  if (parseSelection(
+          parser, value,
+          {{"of", noting(value.rows, rows)},
+           {"always", noting(value.always, always)},
+           {"within", noting(value.within, within)},
+           {"on", [&] { return parseValue(parser, cadence); }},
+           {"in", [&] { return parseLayerRanges(parser, layers); }}}))
+    return failure();
+  rule = SelectionRuleAttr::get(parser.getContext(), std::move(value));
+  return success();
 }
 
 void mlir::heddle::printSelected(OpAsmPrinter &printer, Operation *,
@@ -324,37 +325,7 @@ void mlir::heddle::printSelected(OpAsmPrinter &printer, Operation *,
       {{"of", rows}, {"always", always}, {"within", within}, {"on", cadence}});
   if (layers)
     values["in"] = layersText(layers);
-  printer << selectionText(rule.getValue(), std::move(values));
-}
-
-ParseResult mlir::heddle::parseSelected(OpAsmParser &parser,
-                                        SelectionRuleAttr &rule,
-                                        std::optional<Operand> &rows,
-                                        std::optional<Operand> &always,
-                                        FlatSymbolRefAttr &within,
-                                        CadenceAttr &cadence) {
-  return ::parseSelected(
-      parser, rule, rows, always,
-      {{"within",
-        [&]() -> ParseResult {
-          StringAttr name;
-          if (parser.parseSymbolName(name))
-            return failure();
-          within = FlatSymbolRefAttr::get(name);
-          return success();
-        }},
-       {"on", [&] { return parseCadence(parser, cadence); }}});
-}
-
-void mlir::heddle::printSelected(OpAsmPrinter &printer, Operation *,
-                                 SelectionRuleAttr rule, Value rows,
-                                 Value always, FlatSymbolRefAttr within,
-                                 CadenceAttr cadence) {
-  auto values = textsOf(printer, {{"of", rows}, {"always", always}});
-  if (within)
-    llvm::raw_string_ostream(values["within"]) << within;
-  values["on"] = toString(cadence.getValue());
-  printer << selectionText(rule.getValue(), std::move(values));
+  printSelection(printer, rule.getValue(), std::move(values));
 }
 
 /// The word at the place, or "".

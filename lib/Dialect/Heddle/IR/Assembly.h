@@ -170,11 +170,16 @@ void printWhen(AsmPrinter &printer, Operation *, WhenKindAttr when,
 ParseResult parseGroup(AsmParser &parser, int64_t &group, bool blocks);
 std::string groupText(int64_t group);
 
-/// `columns(keep = 0.2, group = 128) by mean_probability pooled(3)`, and what
-/// an op says of sets, selections, cadence and layers, in any order.
+/// `columns(keep = 0.2, group = 128) by mean_probability pooled(3)`; of a
+/// schedule's op also sets, a selection, cadence and layers, in any order.
 ParseResult parseSelected(AsmParser &parser, ::heddle::bundle::Selection &rule);
 void printSelected(AsmPrinter &printer,
                    const ::heddle::bundle::Selection &rule);
+ParseResult parseSelected(AsmParser &parser, SelectionRuleAttr &rule);
+inline void printSelected(AsmPrinter &printer, Operation *,
+                          SelectionRuleAttr rule) {
+  printSelected(printer, rule.getValue());
+}
 ParseResult parseSelected(OpAsmParser &parser, SelectionRuleAttr &rule,
                           std::optional<OpAsmParser::UnresolvedOperand> &rows,
                           std::optional<OpAsmParser::UnresolvedOperand> &always,
@@ -184,15 +189,6 @@ ParseResult parseSelected(OpAsmParser &parser, SelectionRuleAttr &rule,
 void printSelected(OpAsmPrinter &printer, Operation *, SelectionRuleAttr rule,
                    Value rows, Value always, Value within, Value cadence,
                    ArrayAttr layers);
-/// Likewise of a plan's selection.
-ParseResult parseSelected(OpAsmParser &parser, SelectionRuleAttr &rule,
-                          std::optional<OpAsmParser::UnresolvedOperand> &rows,
-                          std::optional<OpAsmParser::UnresolvedOperand> &always,
-                          FlatSymbolRefAttr &within, CadenceAttr &cadence);
-void printSelected(OpAsmPrinter &printer, Operation *, SelectionRuleAttr rule,
-                   Value rows, Value always, FlatSymbolRefAttr within,
-                   CadenceAttr cadence);
-
 /// The word for a scorer.
 ParseResult parseScorer(AsmParser &parser, ScorerAttr &scorer);
 

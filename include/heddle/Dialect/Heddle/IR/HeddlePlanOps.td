@@ -82,8 +82,8 @@ def Heddle_SelectionOp : Heddle_Op<"selection", [
                        OptionalAttr<FlatSymbolRefAttr>:$within,
                        Heddle_CadenceAttr:$cadence);
   let assemblyFormat = [{
-    $sym_name custom<Selected>($rule, $rows, $always, $within, $cadence)
-    attr-dict
+    $sym_name custom<Selected>($rule) (`of` $rows^)? (`always` $always^)?
+    (`within` $within^)? `on` custom<Cadence>($cadence) attr-dict
   }];
 }
 

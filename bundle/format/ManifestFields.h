@@ -231,12 +231,20 @@ template <typename V> void fields(V &v, In<V, Phase::Refresh> &x) {
     v("scorings", x.scorings);
 }
 
+template <typename V> void fields(V &v, In<V, Phase::Measure> &x) {
+  v("cadence", x.cadence);
+  if (v.has("kernel", x.kernel >= 0))
+    v("kernel", x.kernel, ofKernels);
+}
+
 template <typename V> void fields(V &v, In<V, Phase> &x) {
   v("when", x.when);
   v("attention", x.attention, ofKernels);
   if (v.has("scoring", x.scoring >= 0))
     v("scoring", x.scoring, ofKernels);
   v("refreshes", x.refreshes);
+  if (v.has("measures", !x.measures.empty()))
+    v("measures", x.measures);
 }
 
 template <typename V> void fields(V &v, In<V, Rule> &x) {

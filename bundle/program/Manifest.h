@@ -371,9 +371,9 @@ struct When {
 };
 
 /// What one phase does in a layer: one attention, then selections refreshed
-/// from that same step's Q, K and log-sum-exp. A refresh happens only in the
-/// steps of its selection's cadence: a phase that serves two selections also
-/// runs at steps of one of them alone.
+/// from that same step's Q, K and log-sum-exp, and what is measured. A refresh
+/// happens only in the steps of its selection's cadence: a phase that serves
+/// two selections also runs at steps of one of them alone.
 struct Phase {
   When when;
   int64_t attention = -1; ///< index into Manifest::kernels
@@ -398,6 +398,16 @@ struct Phase {
   /// for its log-sum-exp alone, then the refreshes, then `attention`, which
   /// reads what has just been chosen. -1: `attention` runs first.
   int64_t scoring = -1;
+  /// How far a run has gone since the latest step of a cadence by drift, which
+  /// is measured in the cadence's layer in the steps that are not its own.
+  struct Measure {
+    Cadence cadence;
+    /// By attention: index into Manifest::kernels, of `attention`, which runs
+    /// once more, over values that say of each key its class; -1: V as it is.
+    int64_t kernel = -1;
+    bool operator==(const Measure &) const = default;
+  };
+  std::vector<Measure> measures = {}; ///< setMeasures()
 
   /// The kernel whose log-sum-exps the refreshes read, but for their scorings.
   int64_t scorer() const { return scoring < 0 ? attention : scoring; }

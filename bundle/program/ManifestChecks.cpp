@@ -483,15 +483,6 @@ void Reads::check(Problem &in, size_t index, const std::string &path) {
                     ", which neither a phase of this rule nor layers before "
                     "its own refresh");
   }
-  // P20: in the same layers.
-  for (int64_t selection : refreshed)
-    if (int64_t outer =
-            manifest.selections[static_cast<size_t>(selection)].within;
-        outer >= 0 && !refreshed.count(outer))
-      in.fail(path + ".phases",
-              "refresh selection " + std::to_string(selection) +
-                  ", which chooses within selection " + std::to_string(outer) +
-                  ", and none refreshes that one");
 }
 
 /// "all keys", "blocks of 128 keys", "columns of groups of 128 rows".
@@ -572,12 +563,6 @@ void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
                                     ", the selection within " + wanted);
     if (!refreshed.insert(refresh.selection).second)
       in.fail(here + ".selection", "refreshed twice in one phase");
-    if (std::any_of(phase.refreshes.begin() + static_cast<ptrdiff_t>(i),
-                    phase.refreshes.end(), [&](const Phase::Refresh &later) {
-                      return later.selection == selection.within;
-                    }))
-      in.fail(here + ".selection",
-              "refreshed before the selection that it chooses within");
     // Its sets would be those of other keys.
     if (selection.isolation == Selection::Isolation::Filtered &&
         !scorer.terms.empty())
@@ -672,6 +657,24 @@ void checkRules(Problem &in, const Manifest &manifest) {
     reads.check(in, i, at("rules", i));
 }
 
+/// What phases do of which other fields say whether it is right.
+void checkPhaseFields(Problem &in, const Manifest &manifest) {
+  const std::optional<PhaseProblem> found = checkPhases(manifest);
+  if (!found)
+    return;
+  const std::string path =
+      at(at("rules", found->rule) + ".phases", found->phase);
+  if (found->refresh)
+    return in.fail(at(path + ".refreshes", *found->refresh), found->what);
+  const bool isOlder =
+      manifest.rules[found->rule].phases[found->phase].measures.empty();
+  in.fail(path + (isOlder ? "" : ".measures"),
+          found->what +
+              (isOlder ? "; if an older heddlec wrote the bundle, compile its "
+                         "schedule again"
+                       : ""));
+}
+
 } // namespace
 
 Status detail::checkManifest(const Manifest &manifest) {
@@ -685,5 +688,7 @@ Status detail::checkManifest(const Manifest &manifest) {
     checkRules(problem, manifest);
   if (!problem.failed())
     checkProgramFields(problem, manifest);
+  if (!problem.failed())
+    checkPhaseFields(problem, manifest);
   return problem.takeStatus();
 }

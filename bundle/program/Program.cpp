@@ -242,11 +242,6 @@ std::vector<Cadence> heddle::bundle::driftsOf(const Manifest &manifest) {
   return drifts;
 }
 
-bool heddle::bundle::driftsByAttention(const Manifest &manifest) {
-  const std::vector<Cadence> drifts = driftsOf(manifest);
-  return !drifts.empty() && drifts.front().attention;
-}
-
 DriftWatch::DriftWatch(const Manifest &manifest, int64_t layers) {
   std::vector<std::pair<int64_t, Cadence>> found;
   for (Cadence &drift : driftsOf(manifest))

@@ -120,9 +120,6 @@ int64_t visibleAt(const Manifest &manifest, const StepPlace &place);
 /// The manifest's cadences by drift, of which no layer has two (C4).
 std::vector<Cadence> driftsOf(const Manifest &manifest);
 
-/// Whether they go by attention's weights; what they go by is the same of all.
-bool driftsByAttention(const Manifest &manifest);
-
 /// What a sequence's run knows of drift. For each cadence a step measures how
 /// similar the rows that it computes are to what they were at the first step
 /// after the cadence's latest one that computed them, which is the first to

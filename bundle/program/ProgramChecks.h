@@ -110,6 +110,24 @@ std::optional<std::string>
 checkScorings(const Selection &selection, int64_t scorer, const Scores &scores,
               const std::vector<Phase::Scoring> &scorings);
 
+/// Has each phase measure what it is to (N12): each cadence by drift whose
+/// layer may be one of its rule's, unless all steps of the phase are the
+/// cadence's; by attention with the phase's own kernel. Of rules that were
+/// checked.
+void setMeasures(Manifest &manifest);
+
+/// A phase that breaks a rule.
+struct PhaseProblem {
+  size_t rule = 0, phase = 0;
+  std::optional<size_t> refresh; ///< of its refreshes which one does
+  std::string what; ///< "measures ...": its subject is the phase or refresh
+};
+
+/// N12, P20: that phases measure what they are to, and refresh a selection
+/// within another one behind that one, in the same layers. Of a program that
+/// was checked, and rules whose indices are in range.
+std::optional<PhaseProblem> checkPhases(const Manifest &manifest);
+
 /// "must be ...", if a layer's attention can't be divided into one over the
 /// keys inside of a set and a kept one over those outside
 /// (Reuse::Attention::Outside): its kernel is dense or not, and `scores`

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/abi/Abi.h"
+#include "bundle/program/ProgramChecks.h"
 #include "bundle/test/Refusal.h"
 
 using namespace heddle;
@@ -70,6 +71,18 @@ TEST(Manifest, NamesOfPositions) {
 TEST(Manifest, RefusesEveryMissingAndUnknownField) {
   refusesEveryMissingAndUnknownField(testCudaManifest());
   refusesEveryMissingAndUnknownField(testRowsManifest());
+  Manifest drifting = testManifest();
+  Cadence &cadence = drifting.selections[0].cadence;
+  cadence = {};
+  cadence.kind = Cadence::Kind::Drift;
+  cadence.fraction = {9, 10};
+  cadence.period = 8;
+  cadence.attention = true;
+  for (Phase &phase : drifting.rules[0].phases)
+    if (phase.when.kind != When::Kind::Otherwise)
+      phase.when.cadence = cadence;
+  setMeasures(drifting);
+  refusesEveryMissingAndUnknownField(drifting);
 }
 
 TEST(Manifest, NamesThePathOfWhatIsWrong) {

@@ -166,14 +166,15 @@ TEST(Manifest, SelectionsWithinOthersRoundTripThroughJson) {
           "can");
   refused(
       [](Json &json) { json["rules"][0]["phases"][0]["refreshes"].erase(0); },
-      "refresh selection 1, which chooses within selection 0, and none "
-      "refreshes that one");
+      "rules[0].phases[0].refreshes[0]: chooses within a selection that its "
+      "rule does not refresh");
   refused(
       [](Json &json) {
         Json &refreshes = json["rules"][0]["phases"][0]["refreshes"];
         std::swap(refreshes[0], refreshes[1]);
       },
-      "refreshed before the selection that it chooses within");
+      "rules[0].phases[0].refreshes[0]: must come behind the refresh of the "
+      "selection that it chooses within");
   refused(
       [](Json &json) {
         json["selections"][0]["cadence"] = {
@@ -750,6 +751,7 @@ TEST(Manifest, EveryCadenceRoundTrips) {
     Manifest manifest = testManifest();
     manifest.selections[0].cadence = cadence;
     manifest.rules[0].phases[0].when.cadence = cadence;
+    setMeasures(manifest);
     Result<Manifest> back = manifestFromJson(toJson(manifest));
     ASSERT_TRUE(back) << back.error().text();
     EXPECT_EQ(back->selections[0].cadence, cadence);

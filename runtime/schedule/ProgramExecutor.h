@@ -192,10 +192,11 @@ private:
   // ProgramExecutorDrift.cpp
   Status readDrift();
   Status measureDrift(int64_t layer, const AttentionTensors &tensors);
-  bool measures(size_t i, const Sequence &sequence) const;
+  const bundle::Phase::Measure *measureOf(int64_t layer,
+                                          const Sequence &sequence) const;
   Status makeClasses();
   Status classify(int64_t sequence);
-  Status weigh(int64_t layer, size_t i);
+  Status weigh(int64_t layer);
   int64_t driftWidth() const { return weighs ? attentionWidth() : kvWidth(); }
 
   // ProgramExecutorMaps.cpp

@@ -25,6 +25,9 @@
 // of every kernel, set of pairs and cache, in memory that is linear in the
 // sequence, and are compared as V is.
 //
+// What is measured where, when and by which kernel the manifest says
+// (Phase::measures).
+//
 // Worked example: heads of 4 elements, so classes 0 to 3, of the positions
 // modulo 4. A row with the weights 0.1, 0.2, 0.3, 0 and 0.4 for positions 0, 1,
 // 2, 3 and 4 has the output 0.5, 0.2, 0.3, 0.
@@ -85,11 +88,17 @@ Status ProgramExecutor::readDrift() {
   return Status::success();
 }
 
-/// Whether this step compares rows of the sequence by the i-th cadence. Of a
+/// What this step measures of the sequence in a layer; null: nothing. Of a
 /// guided one the conditional half is measured.
-bool ProgramExecutor::measures(size_t i, const Sequence &sequence) const {
-  return sequence.rows.inStep() && sequence.rows.shape().driftsAs < 0 &&
-         !sequence.drift.renews(i, sequence.rows.place());
+const bundle::Phase::Measure *
+ProgramExecutor::measureOf(int64_t layer, const Sequence &sequence) const {
+  if (!sequence.rows.inStep() || sequence.rows.shape().driftsAs >= 0)
+    return nullptr;
+  for (const bundle::Phase::Measure &each : phaseOf(layer, sequence).measures)
+    if (each.cadence.layer + (each.cadence.layer < 0 ? layers : 0) == layer)
+      return bundle::includes(each.cadence, sequence.rows.place()) ? nullptr
+                                                                   : &each;
+  return nullptr;
 }
 
 Status ProgramExecutor::makeClasses() {
@@ -121,18 +130,21 @@ Status ProgramExecutor::classify(int64_t s) {
 
 /// Attention of the rows that the layer computes exactly once more, over the
 /// keys' classes: row k of a sequence comes to row starts + k of `scoringO`.
-Status ProgramExecutor::weigh(int64_t layer, size_t i) {
+Status ProgramExecutor::weigh(int64_t layer) {
   std::vector<Launch> weighed;
   for (size_t at = 0; at < sequences.size(); ++at) {
     const auto s = static_cast<int64_t>(at);
     const Sequence &sequence = *sequences[at];
-    if (!measures(i, sequence) || sequence.exactBlock < 0)
+    const bundle::Phase::Measure *measure = measureOf(layer, sequence);
+    if (!measure || measure->kernel < 0 || sequence.exactBlock < 0)
       continue;
     if (Status status = classify(s); !status)
       return status;
-    const auto kernel = static_cast<size_t>(phaseOf(layer, sequence).attention);
+    const auto kernel = static_cast<size_t>(measure->kernel);
+    const auto attended =
+        static_cast<size_t>(phaseOf(layer, sequence).attention);
     abi::AttentionArgs args =
-        launchOf(launches, kernel).blocks[sequence.exactBlock];
+        launchOf(launches, attended).blocks[sequence.exactBlock];
     const int64_t size = byteSize(dtype);
     args.value = keyClasses.get() + starts[at] * kvWidth() * size;
     args.valueStride = kvWidth();
@@ -164,7 +176,7 @@ Status ProgramExecutor::measureDrift(int64_t layer,
     for (size_t earlier = 0; earlier < i; ++earlier)
       before += sequence->drifting[earlier].compared;
   if (weighs)
-    if (Status status = weigh(layer, i); !status)
+    if (Status status = weigh(layer); !status)
       return status;
   // Rows of the batch, or of what was weighed, to rows of the reference.
   Moves kept, compared;
@@ -172,7 +184,7 @@ Status ProgramExecutor::measureDrift(int64_t layer,
     Sequence &sequence = *sequences[s];
     const SequenceRows &rows = sequence.rows;
     Sequence::Drifting &drifting = sequence.drifting[i];
-    if (!measures(i, sequence)) {
+    if (!measureOf(layer, sequence)) {
       drifting.referenced.assign(drifting.referenced.size(), 0);
       continue;
     }

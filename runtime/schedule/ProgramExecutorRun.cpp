@@ -104,7 +104,7 @@ Status ProgramExecutor::fit() {
   needsMoves = bundle::visibleMoves(schedule);
   needsScoring = program.scores();
   driftLayers = bundle::DriftWatch(schedule, layers).layers();
-  weighs = bundle::driftsByAttention(schedule);
+  weighs = program.weighs();
   return Status::success();
 }
 

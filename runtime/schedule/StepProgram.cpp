@@ -38,6 +38,9 @@ Result<StepProgram> StepProgram::create(const bundle::Manifest &manifest,
         for (const Phase::Scoring &each : refresh.scorings)
           program.used[each.kernel] = program.scoring = true;
       }
+      for (const Phase::Measure &each : phase.measures)
+        if (each.kernel >= 0)
+          program.used[each.kernel] = program.weighing = true;
     }
   return program;
 }

@@ -85,6 +85,9 @@ public:
   /// Whether some refresh is scored by attention of its own.
   bool scores() const { return scoring; }
 
+  /// Whether some phase measures what rows attend to.
+  bool weighs() const { return weighing; }
+
 private:
   Status checkReads() const;
   Status checkOuter(int64_t selection, int64_t step,
@@ -94,7 +97,7 @@ private:
   std::vector<size_t> ruleOfLayer;
   std::vector<std::vector<int64_t>> sources; ///< [layer][selection]
   std::vector<bool> used;
-  bool scoring = false;
+  bool scoring = false, weighing = false;
 
   int64_t steps = 0;
   std::vector<std::vector<size_t>> phases;  ///< [rule][step - 1]

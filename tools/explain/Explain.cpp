@@ -204,6 +204,18 @@ std::vector<RuleExplanation> explainRules(const Manifest &manifest,
          explainRule(manifest, manifest.rules[i], request, due, elsewhere[i])});
   for (size_t layer = 0; layer < rules.size(); ++layer)
     result[rules[layer]].layers.push_back(static_cast<int64_t>(layer));
+  for (size_t i = 0; i < result.size(); ++i)
+    for (size_t p = 0; p < result[i].phases.size(); ++p)
+      for (const Phase::Measure &each : manifest.rules[i].phases[p].measures) {
+        const int64_t layer = each.cadence.layer +
+                              (each.cadence.layer < 0 ? std::ssize(rules) : 0);
+        if (rules[static_cast<size_t>(layer)] == i)
+          result[i].phases[p].measures.push_back(
+              {toString(each.cadence), layer,
+               each.kernel < 0
+                   ? ""
+                   : manifest.kernels[static_cast<size_t>(each.kernel)].name});
+      }
   return result;
 }
 

@@ -77,6 +77,15 @@ struct PhaseExplanation {
   /// The refreshes come first: dense attention for the scores' sake, then the
   /// choice, then attention over it.
   bool refreshesFirst = false;
+  /// What is measured in one of the rule's layers, in the phase's steps that
+  /// are not the cadence's.
+  struct Measure {
+    std::string cadence;
+    int64_t layer = 0;
+    std::string kernel; ///< that runs once more for it; "": none, V is compared
+    bool operator==(const Measure &) const = default;
+  };
+  std::vector<Measure> measures;
   /// Steps at which a selection is read that no step so far has filled. A run
   /// with this number of steps is refused by the runtime.
   std::vector<int64_t> unfilled;

@@ -38,6 +38,10 @@ public:
         ruleOfLayer(std::move(ruleOfLayer)) {
     for (const Rule &rule : manifest.rules)
       phases.push_back(phasesOfSteps(rule, request.run.steps, blockSteps()));
+    for (const Rule &rule : manifest.rules)
+      for (const Phase &phase : rule.phases)
+        for (const Phase::Measure &each : phase.measures)
+          weighs |= each.kernel >= 0;
     for (const Selection &selection : manifest.selections) {
       std::vector<bool> &of =
           due.emplace_back(static_cast<size_t>(request.run.steps));
@@ -45,9 +49,6 @@ public:
            plannedSteps(selection.cadence, request.run.steps, blockSteps()))
         of[static_cast<size_t>(step - 1)] = true;
     }
-    if (driftsByAttention(manifest))
-      for (const Cadence &drift : driftsOf(manifest))
-        weighed[drift.layer + (drift.layer < 0 ? shape.layers : 0)] = drift;
     cost.rowsOfPass.assign(manifest.passes.size(), {INT64_MAX, 0});
     cost.visible = {INT64_MAX, 0};
   }
@@ -92,7 +93,7 @@ private:
                       const LayerRows &rows);
   void addScoring(const Phase &phase, const SimulatedStep &step,
                   LayerStep &layer) const;
-  void addWeighing(size_t kernel, const SimulatedStep &step, int64_t layer,
+  void addMeasures(const Phase &phase, const SimulatedStep &step, int64_t layer,
                    int64_t exact, Work &work);
   StepKind &kindOf(const SimulatedStep &step);
 
@@ -102,8 +103,7 @@ private:
   const std::vector<size_t> ruleOfLayer;
   std::vector<std::vector<size_t>> phases; ///< [rule][step - 1]
   std::vector<std::vector<bool>> due;      ///< [selection][step - 1]
-  /// Cadences by drift of attention's weights, by the layers that they measure.
-  std::map<int64_t, Cadence> weighed;
+  bool weighs = false; ///< some layer attends once more for what it measures
   /// What a kernel kept of the rows that were counted last: steps in turn have
   /// the same rows, and a window with gaps has many runs of keys.
   struct Counted {
@@ -235,18 +235,22 @@ void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
     layer.work.lsePairs += shape.heads * active * n;
 }
 
-/// A step that is not of the layer's cadence by drift attends once more, of the
-/// sequence that goes by what it finds.
-void Counter::addWeighing(size_t kernel, const SimulatedStep &step,
+/// What is measured by a kernel attends once more, of the sequence that goes by
+/// what it finds.
+void Counter::addMeasures(const Phase &phase, const SimulatedStep &step,
                           int64_t layer, int64_t exact, Work &work) {
-  const auto found = weighed.find(layer);
-  if (found == weighed.end() || exact == 0 ||
-      includes(found->second, step.place))
-    return;
-  const Kept kept = keptBy(kernel, step, step.layer(layer).rows, exact);
-  work.lsePairs += shape.heads * kept.pairs / step.sequences;
-  if (!kept.exact && cost.certainty == Certainty::Exact)
-    cost.certainty = Certainty::AtMost;
+  for (const Phase::Measure &each : phase.measures) {
+    const int64_t measured =
+        each.cadence.layer + (each.cadence.layer < 0 ? shape.layers : 0);
+    if (each.kernel < 0 || measured != layer || exact == 0 ||
+        includes(each.cadence, step.place))
+      continue;
+    const Kept kept = keptBy(static_cast<size_t>(each.kernel), step,
+                             step.layer(layer).rows, exact);
+    work.lsePairs += shape.heads * kept.pairs / step.sequences;
+    if (!kept.exact && cost.certainty == Certainty::Exact)
+      cost.certainty = Certainty::AtMost;
+  }
 }
 
 /// Of one sequence, rows that attend to the keys outside of a set at a step
@@ -323,7 +327,7 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
         manifest.selections[static_cast<size_t>(term.selection)].group;
   }
   addScoring(phase, step, result);
-  addWeighing(kernel, step, layer, rows.exact, work);
+  addMeasures(phase, step, layer, rows.exact, work);
   return result;
 }
 
@@ -404,8 +408,7 @@ void Counter::add(const SimulatedStep &step) {
                static_cast<double>(times);
   };
   bool differ = step.layers.size() > 1 || !manifest.layeredReuses.empty() ||
-                !weighed.empty() ||
-                refreshedRows(step, 0) != refreshedRows(step, 1);
+                weighs || refreshedRows(step, 0) != refreshedRows(step, 1);
   bool compared = false;
   for (const SimulatedLayer &layer : step.layers) {
     differ |= layer.pass->exact != Pass::Exact::All;

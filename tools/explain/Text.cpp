@@ -90,6 +90,12 @@ std::string phaseText(const PhaseExplanation &phase, int64_t densePairs) {
   }
   text += "\n" + wrapped(runLengths(phase.steps), "    ", 78);
   text += sometimes;
+  for (const PhaseExplanation::Measure &each : phase.measures)
+    text +=
+        "    measures " + each.cadence + " in layer " +
+        std::to_string(each.layer) +
+        (each.kernel.empty() ? "" : ", with " + each.kernel + " once more") +
+        "\n";
   if (!phase.unfilled.empty())
     text += "    cannot run: no step so far has filled the lists read at " +
             runLengths(phase.unfilled) + "\n";
@@ -668,6 +674,16 @@ std::string heddle::explain::toJson(const Explanation &explanation) {
         one["selection"] = refresh.selection;
         one["steps"] = refresh.steps;
         entry["refreshes"].push_back(std::move(one));
+      }
+      if (!phase.measures.empty())
+        entry["measures"] = ordered_json::array();
+      for (const PhaseExplanation::Measure &each : phase.measures) {
+        ordered_json one;
+        one["cadence"] = spelling.apply(each.cadence);
+        one["layer"] = each.layer;
+        if (!each.kernel.empty())
+          one["kernel"] = each.kernel;
+        entry["measures"].push_back(std::move(one));
       }
       entry["unfilled"] = phase.unfilled;
       item["phases"].push_back(std::move(entry));

@@ -9,7 +9,6 @@
 
 #include "bundle/abi/Abi.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
-#include "heddle/Support/ScoreRegion.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -17,88 +16,10 @@ using namespace mlir;
 using namespace mlir::heddle;
 namespace bundle = ::heddle::bundle;
 
-namespace {
-
-/// Indices that symbols get in the manifest.
-struct Indices {
-  llvm::StringMap<int64_t> selections, kernels;
-};
-
-bundle::Term exportTerm(TermAttr term, const Indices &indices) {
-  bundle::Term result = term.getSet();
-  if (FlatSymbolRefAttr selection = term.getSelection())
-    result.selection = indices.selections.lookup(selection.getValue());
-  return result;
-}
-
-bundle::Kernel exportKernel(KernelOp op, const Indices &indices) {
-  bundle::Kernel result;
-  result.name = op.getSymName().str();
-  result.scores = scoresOf(op.getScores());
-  if (op.isSelect()) {
-    result.kind = bundle::Kernel::Kind::Select;
-    result.group = static_cast<int64_t>(op.getGroup().value_or(0));
-    result.blocks = op.getBlocks();
-    result.perKvHead = op.getPerKvHead();
-    result.perLayer = op.getPerLayer();
-    result.pooled = static_cast<int64_t>(op.getPooled());
-    result.withinGroup = static_cast<int64_t>(op.getWithinGroup());
-    result.withinBlocks = op.getWithinBlocks();
-    return result;
-  }
-  result.kind = bundle::Kernel::Kind::Attention;
-  result.writesLse = op.getWritesLse();
-  for (auto term : op.getTerms().getAsRange<TermAttr>())
-    result.terms.push_back(exportTerm(term, indices));
-  return result;
-}
-
-bundle::Phase exportPhase(PhaseOp op, const Indices &indices) {
-  bundle::Phase result;
-  result.when.kind = op.getWhen();
-  if (CadenceAttr cadence = op.getCadenceAttr())
-    result.when.cadence = cadence.getValue();
-  result.attention = indices.kernels.lookup(op.getAttention().getKernel());
-  if (ScoreWithOp scoring = op.getScoring())
-    result.scoring = indices.kernels.lookup(scoring.getKernel());
-  for (RefreshOp refresh : op.getBody()->getOps<RefreshOp>()) {
-    bundle::Phase::Refresh &exported = result.refreshes.emplace_back();
-    exported.selection = indices.selections.lookup(refresh.getSelection());
-    exported.kernel = indices.kernels.lookup(refresh.getKernel());
-    for (ScoreWithOp score : refresh.getScorings())
-      exported.scorings.push_back(
-          score.asData(indices.kernels.lookup(score.getKernel())));
-  }
-  return result;
-}
-
-} // namespace
-
 bundle::Manifest mlir::heddle::exportManifest(PlanOp plan) {
   bundle::Manifest manifest = Program::of(plan)->manifest;
   manifest.schedule = plan.getSymName().str();
   manifest.abi = ::heddle::abi::abiVersion;
-
-  // Ops may stand in any order, so symbols get their indices first.
-  Indices indices;
-  for (SelectionOp op : plan.getBody()->getOps<SelectionOp>())
-    indices.selections.try_emplace(op.getSymName(), indices.selections.size());
-  for (KernelOp op : plan.getBody()->getOps<KernelOp>())
-    indices.kernels.try_emplace(op.getSymName(), indices.kernels.size());
-
-  for (KernelOp op : plan.getBody()->getOps<KernelOp>())
-    manifest.kernels.push_back(exportKernel(op, indices));
-  for (RuleOp op : plan.getBody()->getOps<RuleOp>()) {
-    bundle::Rule rule;
-    rule.isDefault = op.isDefault();
-    if (LayerRangeAttr layers = op.getLayersAttr()) {
-      rule.firstLayer = layers.getFirst();
-      rule.lastLayer = layers.getLast();
-    }
-    for (PhaseOp phase : op.getBody()->getOps<PhaseOp>())
-      rule.phases.push_back(exportPhase(phase, indices));
-    manifest.rules.push_back(std::move(rule));
-  }
   return manifest;
 }
 

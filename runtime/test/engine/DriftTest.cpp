@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "bundle/program/ProgramChecks.h"
 #include "runtime/test/engine/RunFixture.h"
 
 #include <array>
@@ -34,6 +35,7 @@ TEST_F(DriftTest, HostDrivenRefreshesByDrift) {
   bundle::Manifest manifest = gpuManifest();
   manifest.selections[0].cadence = drift(6);
   setRule(manifest, "columns", {0});
+  setMeasures(manifest);
   EXPECT_FALSE(CudaEngine::supports(manifest, config));
   for (double guidance : {0.0, 1.5}) {
     GenerateOptions options = lengthsOf(16, 8, 16);
@@ -61,6 +63,7 @@ TEST_F(DriftTest, HostDrivenCachesByDrift) {
   manifest.passes = {passOn(drift(6)), some};
   manifest.passes[0].when[0].cadence.inBlock = true;
   manifest.reuse.kv = true;
+  setMeasures(manifest);
   for (double guidance : {0.0, 1.5}) {
     GenerateOptions options = lengthsOf(16, 8, 16);
     options.sampling.cfgScale = guidance;
@@ -98,6 +101,7 @@ TEST_F(DriftTest, HostDrivenComputesFromTheLayerThatDrifts) {
     manifest.passes.back().layers = {{layer, -1}};
   }
   manifest.passes.emplace_back().rows = 2;
+  setMeasures(manifest);
   compareHostDriven(manifest, promptsOf({7, 30}), lengthsOf(16, 16, 16));
   std::array<int64_t, 2> drifted = {0, 0};
   for (const auto &step :
@@ -133,6 +137,8 @@ TEST_F(DriftTest, HostDrivenMeasuresWhatRowsAttendTo) {
     window.passes.back().layers = {{layer, -1}};
   }
   window.passes.emplace_back().rows = 2;
+  setMeasures(columns);
+  setMeasures(window);
   for (const bundle::Manifest &manifest : {columns, window})
     for (double guidance : {0.0, 1.5}) {
       GenerateOptions options = lengthsOf(16, 16, 16);
@@ -153,6 +159,42 @@ TEST_F(DriftTest, HostDrivenMeasuresWhatRowsAttendTo) {
       EXPECT_GT(found, 0);
       EXPECT_GT(weighed, 8);
     }
+}
+
+// Which kernel measures, and whether any does, the manifest alone says. The
+// reference takes what a bundle would be refused with.
+TEST_F(DriftTest, WhatTheManifestSaysIsMeasured) {
+  makeModel(tiny);
+  bundle::Manifest manifest = gpuManifest();
+  manifest.selections[0].cadence = drift(6, /*attention=*/true);
+  setRule(manifest, "columns", {0});
+  setMeasures(manifest);
+  struct Found {
+    int64_t pairs = 0, similar = 0;
+  };
+  auto run = [&] {
+    Found found;
+    for (const auto &step :
+         onHost(manifest, promptsOf({7, 30}), lengthsOf(16, 16, 16)).steps) {
+      found.pairs += step.counters.lsePairs;
+      for (const std::optional<double> &each : step.counters.similarity)
+        found.similar += each.has_value();
+    }
+    return found;
+  };
+  bundle::Phase &usual = manifest.rules[0].phases[1];
+  ASSERT_EQ(usual.measures.size(), 1u);
+  const Found columns = run();
+  usual.measures[0].kernel = kernelNamed(manifest, "dense");
+  const Found dense = run();
+  EXPECT_GT(columns.pairs, 0);
+  EXPECT_GT(dense.pairs, columns.pairs);
+  EXPECT_GT(columns.similar, 0);
+  EXPECT_GT(dense.similar, 0);
+  usual.measures.clear();
+  const Found none = run();
+  EXPECT_EQ(none.pairs, 0);
+  EXPECT_EQ(none.similar, 0);
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 
 #include "runtime/schedule/Executor.h"
 
+#include "bundle/program/ProgramChecks.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/reference/Reference.h"
 #include "runtime/test/schedule/HandBundle.h"
@@ -149,6 +150,7 @@ refreshesByDrift(const std::vector<int64_t> &measured,
   }
   if (!manifest.passes.empty())
     manifest.passes.emplace_back();
+  setMeasures(manifest);
   auto executor = make(manifest, config);
   EXPECT_TRUE(executor);
   if (!executor)
@@ -328,6 +330,7 @@ TEST(Executor, MeasuresDriftOfWhatRowsAttendTo) {
   rest.rows = 0;
   manifest.passes = {whole, rest};
   manifest.reuse.kv = true;
+  setMeasures(manifest);
   auto executor = make(manifest, config);
   ASSERT_TRUE(executor);
   const std::vector<SequenceShape> shapes = {{9, 4}, {27, 6}};

@@ -271,6 +271,88 @@ heddle.plan @N5 {
 // -----
 
 heddle.plan @N5 {
+  heddle.kernel @d attention dense writes_lse
+  heddle.kernel @s select(group = 32) by mean_probability
+  heddle.selection @a columns(keep = 0.2, group = 32) by mean_probability on drift(below = 0.9, within = 8)
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @d
+      // expected-error@+1 {{measures what its phase has computed, so it must stand behind all else of the phase}}
+      heddle.measure drift(below = 0.9, within = 8)
+      heddle.refresh @a with @s
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N5 {
+  heddle.kernel @d attention dense
+  heddle.rule default {
+    // expected-error@+1 {{must begin with heddle.attend_with or heddle.score_with}}
+    heddle.phase otherwise {
+      heddle.measure drift(below = 0.9, within = 8)
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N5 {
+  heddle.kernel @d attention dense writes_lse
+  heddle.rule default {
+    // expected-error@+1 {{scores and must end with heddle.attend_with}}
+    heddle.phase otherwise {
+      heddle.score_with @d
+      heddle.measure drift(below = 0.9, within = 8)
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N5 {
+  heddle.kernel @d attention dense
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @d
+      // expected-error@+1 {{measures every(8), which goes by nothing that a step finds; expected a cadence by drift}}
+      heddle.measure every(8)
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N4 {
+  heddle.kernel @d attention dense
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @d
+      // expected-error@+1 {{names @e, which is no heddle.kernel of the plan}}
+      heddle.measure drift(attention, below = 0.9, within = 8) with @e
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N4 {
+  heddle.kernel @d attention dense
+  // expected-note@+1 {{the kernel is here}}
+  heddle.kernel @s select(group = 32) by mean_probability
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @d
+      // expected-error@+1 {{needs an attention kernel, found @s}}
+      heddle.measure drift(attention, below = 0.9, within = 8) with @s
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N5 {
   heddle.selection @a blocks(keep = 0.2, size = 32) by mean_probability scaled_by(heads) on every(1)
   heddle.kernel @d attention dense writes_lse
   heddle.kernel @s select(blocks = 32) by mean_probability

@@ -39,6 +39,10 @@ heddle.plan @all {
     // CHECK: heddle.phase otherwise {
     heddle.phase otherwise {
       heddle.attend_with @u
+      // CHECK: heddle.measure drift(below = 0.9, within = 8) in block{{$}}
+      heddle.measure drift(within = 8, below = 90 percent, layer = -1) in block
+      // CHECK-NEXT: heddle.measure drift(attention, below = 0.9, within = 8, layer = 2) with @u{{$}}
+      heddle.measure drift(attention, below = 9/10, within = 8, layer = 2) with @u
     }
   }
   // CHECK: heddle.rule layers(0 to 1) {

@@ -190,3 +190,22 @@ heddle.plan @N11_unseen_in_windows {
     }
   }
 }
+
+// -----
+
+// No schedule has such a phase without a selection, a plan might.
+heddle.plan @M10 {
+  // expected-error@+1 {{verifies drafts, and a phase runs on drift(below = 0.9, within = 8), of which a step that is drafted knows nothing}}
+  heddle.commit quota verify(drafts = 2)
+  heddle.kernel @dense attention dense
+  heddle.kernel @near attention [window(64)]
+  heddle.rule default {
+    heddle.phase on drift(below = 0.9, within = 8) {
+      heddle.attend_with @dense
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @near
+      heddle.measure drift(below = 0.9, within = 8)
+    }
+  }
+}

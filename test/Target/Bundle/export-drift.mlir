@@ -20,3 +20,24 @@ heddle.schedule @selected {
 // CHECK-NEXT: "layer": -3
 // CHECK-NEXT: "in_block": true
 // CHECK-NEXT: "after_eos": false
+
+// What its steps but its own measure, with which kernel.
+// CHECK: "phases": [
+// CHECK: "kind": "on"
+// CHECK: "refreshes": [
+// CHECK-NOT: "measures"
+// CHECK: "kind": "otherwise"
+// CHECK: "attention": [[COLS:[0-9]+]],
+// CHECK-NEXT: "refreshes": [],
+// CHECK-NEXT: "measures": [
+// CHECK-NEXT: {
+// CHECK-NEXT: "cadence": {
+// CHECK-NEXT: "kind": "drift",
+// CHECK-NEXT: "attention": true,
+// CHECK-NEXT: "below": "9/10",
+// CHECK-NEXT: "within": 64,
+// CHECK-NEXT: "layer": -3,
+// CHECK-NEXT: "in_block": true,
+// CHECK-NEXT: "after_eos": false
+// CHECK-NEXT: },
+// CHECK-NEXT: "kernel": [[COLS]]

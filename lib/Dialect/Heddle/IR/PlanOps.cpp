@@ -294,16 +294,24 @@ LogicalResult PhaseOp::verify() {
 }
 
 // N5: a phase is one attention, then refreshes; or a scoring one, refreshes and
-// the attention. Each refresh comes behind its own scoring ones.
+// the attention. Each refresh comes behind its own scoring ones, and behind all
+// else comes what is measured.
 LogicalResult PhaseOp::verifyRegions() {
   Block &body = *getBody();
   if (body.empty() || !isa<AttendWithOp, ScoreWithOp>(body.front()))
     return emitOpError(
         "must begin with heddle.attend_with or heddle.score_with");
   const bool scores = isa<ScoreWithOp>(body.front());
-  Operation *attention = scores ? &body.back() : &body.front();
+  Operation *last = &body.back();
+  while (isa<MeasureOp>(last))
+    last = last->getPrevNode();
+  Operation *attention = scores ? last : &body.front();
+  for (auto measure : getOps<MeasureOp>())
+    if (measure->isBeforeInBlock(last))
+      return measure.emitOpError("measures what its phase has computed, so it "
+                                 "must stand behind all else of the phase");
   for (Operation &op : body)
-    if (!isa<RefreshOp, ScoreWithOp>(op) &&
+    if (!isa<RefreshOp, ScoreWithOp, MeasureOp>(op) &&
         !(isa<AttendWithOp>(op) && &op == attention))
       return op.emitOpError("cannot follow a phase's ")
              << body.front().getName()
@@ -359,6 +367,19 @@ LogicalResult AttendWithOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 LogicalResult ScoreWithOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyAttention(*this, symbols);
+}
+
+LogicalResult MeasureOp::verify() {
+  if (getCadence().kind == CadenceKind::Drift)
+    return success();
+  return emitOpError("measures ")
+         << toString(getCadence())
+         << ", which goes by nothing that a step finds; expected a cadence by "
+            "drift";
+}
+
+LogicalResult MeasureOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return getKernelAttr() ? verifyAttention(*this, symbols) : success();
 }
 
 // N4: what is chosen within stands before.

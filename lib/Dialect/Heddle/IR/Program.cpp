@@ -9,6 +9,7 @@
 
 #include "bundle/program/ProgramChecks.h"
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
+#include "heddle/Support/ScoreRegion.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -365,8 +366,97 @@ FailureOr<Program> Reader::read() {
   return std::move(program);
 }
 
+//===----------------------------------------------------------------------===//
+// Of a plan: kernels and rules
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Indices that symbols get in the manifest.
+struct Indices {
+  llvm::StringMap<int64_t> selections, kernels;
+};
+} // namespace
+
+static bundle::Term termOf(TermAttr term, const Indices &indices) {
+  bundle::Term result = term.getSet();
+  if (FlatSymbolRefAttr selection = term.getSelection())
+    result.selection = indices.selections.lookup(selection.getValue());
+  return result;
+}
+
+static bundle::Kernel kernelOf(KernelOp op, const Indices &indices) {
+  bundle::Kernel result;
+  result.name = op.getSymName().str();
+  result.scores = scoresOf(op.getScores());
+  if (op.isSelect()) {
+    result.kind = bundle::Kernel::Kind::Select;
+    result.group = static_cast<int64_t>(op.getGroup().value_or(0));
+    result.blocks = op.getBlocks();
+    result.perKvHead = op.getPerKvHead();
+    result.perLayer = op.getPerLayer();
+    result.pooled = static_cast<int64_t>(op.getPooled());
+    result.withinGroup = static_cast<int64_t>(op.getWithinGroup());
+    result.withinBlocks = op.getWithinBlocks();
+    return result;
+  }
+  result.kind = bundle::Kernel::Kind::Attention;
+  result.writesLse = op.getWritesLse();
+  for (auto term : op.getTerms().getAsRange<TermAttr>())
+    result.terms.push_back(termOf(term, indices));
+  return result;
+}
+
+static bundle::Phase phaseOf(PhaseOp op, const Indices &indices) {
+  bundle::Phase result;
+  result.when.kind = op.getWhen();
+  if (CadenceAttr cadence = op.getCadenceAttr())
+    result.when.cadence = cadence.getValue();
+  result.attention = indices.kernels.lookup(op.getAttention().getKernel());
+  if (ScoreWithOp scoring = op.getScoring())
+    result.scoring = indices.kernels.lookup(scoring.getKernel());
+  for (auto refresh : op.getOps<RefreshOp>()) {
+    bundle::Phase::Refresh &own = result.refreshes.emplace_back();
+    own.selection = indices.selections.lookup(refresh.getSelection());
+    own.kernel = indices.kernels.lookup(refresh.getKernel());
+    for (ScoreWithOp score : refresh.getScorings())
+      own.scorings.push_back(
+          score.asData(indices.kernels.lookup(score.getKernel())));
+  }
+  for (auto measure : op.getOps<MeasureOp>()) {
+    bundle::Phase::Measure &own = result.measures.emplace_back();
+    own.cadence = measure.getCadence();
+    if (std::optional<StringRef> kernel = measure.getKernel())
+      own.kernel = indices.kernels.lookup(*kernel);
+  }
+  return result;
+}
+
+static void addRules(PlanOp plan, bundle::Manifest &manifest) {
+  // Ops may stand in any order, so symbols get their indices first.
+  Indices indices;
+  for (auto op : plan.getOps<SelectionOp>())
+    indices.selections.try_emplace(op.getSymName(), indices.selections.size());
+  for (auto op : plan.getOps<KernelOp>())
+    indices.kernels.try_emplace(op.getSymName(), indices.kernels.size());
+  for (auto op : plan.getOps<KernelOp>())
+    manifest.kernels.push_back(kernelOf(op, indices));
+  for (auto op : plan.getOps<RuleOp>()) {
+    bundle::Rule &rule = manifest.rules.emplace_back();
+    rule.isDefault = op.isDefault();
+    if (LayerRangeAttr layers = op.getLayersAttr()) {
+      rule.firstLayer = layers.getFirst();
+      rule.lastLayer = layers.getLast();
+    }
+    for (auto phase : op.getOps<PhaseOp>())
+      rule.phases.push_back(phaseOf(phase, indices));
+  }
+}
+
 FailureOr<Program> Program::of(Operation *scheduleOrPlan) {
-  return Reader(scheduleOrPlan).read();
+  FailureOr<Program> program = Reader(scheduleOrPlan).read();
+  if (auto plan = dyn_cast<PlanOp>(scheduleOrPlan); plan && succeeded(program))
+    addRules(plan, program->manifest);
+  return program;
 }
 
 //===----------------------------------------------------------------------===//

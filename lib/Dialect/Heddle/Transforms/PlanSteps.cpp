@@ -25,7 +25,7 @@
 // layers has no phase.
 //
 // Each refresh comes behind the attention that its selection is scored by
-// besides.
+// besides, and behind all of them what the phase measures.
 //
 // The first phase that applies runs, and a step may be in several cadences, so
 // a phase lists the selections of later cadences too; a refresh is skipped in
@@ -80,6 +80,7 @@ private:
   PhaseOp addPhase(Location loc, WhenKind when, CadenceAttr cadence,
                    KernelOp attention);
   void addRefresh(SelectOp select);
+  void addMeasures();
 
   UnitAttr unit(bool given) {
     return given ? builder.getUnitAttr() : UnitAttr();
@@ -375,6 +376,28 @@ void Planner::planProgram() {
     take(commit);
 }
 
+/// The signals that cadences by drift go by, once all else of the plan is
+/// there.
+void Planner::addMeasures() {
+  FailureOr<Program> program = Program::of(result);
+  if (failed(program))
+    return; // as in planProgram()
+  bundle::setMeasures(program->manifest);
+  for (auto [op, rule] :
+       llvm::zip_equal(result.getOps<RuleOp>(), program->manifest.rules))
+    for (auto [phase, planned] :
+         llvm::zip_equal(op.getOps<PhaseOp>(), rule.phases))
+      for (const bundle::Phase::Measure &each : planned.measures) {
+        OpBuilder::InsertionGuard guard(builder);
+        builder.setInsertionPointToEnd(phase.getBody());
+        MeasureOp::create(builder, phase.getLoc(),
+                          CadenceAttr::get(builder.getContext(), each.cadence),
+                          each.kernel < 0
+                              ? FlatSymbolRefAttr()
+                              : phase.getAttention().getKernelAttr());
+      }
+}
+
 void Planner::plan() {
   result =
       PlanOp::create(builder, schedule.getLoc(), schedule.getSymNameAttr());
@@ -405,6 +428,7 @@ void Planner::plan() {
        llvm::make_early_inc_range(llvm::reverse(*result.getBody())))
     if (isOpTriviallyDead(&op))
       op.erase();
+  addMeasures();
 }
 
 namespace {

@@ -45,7 +45,7 @@ private:
   LogicalResult checkRefreshes(PhaseOp phase);
   LogicalResult checkParts(PhaseOp phase);
   LogicalResult checkUnseen(PhaseOp phase);
-  LogicalResult checkOuters(ArrayRef<PhaseOp> phases, PhaseOp phase);
+  LogicalResult checkPhases(const bundle::Manifest &manifest);
   LogicalResult checkRead(ArrayRef<PhaseOp> phases, size_t reader,
                           FlatSymbolRefAttr name);
   LogicalResult checkReadOfOthers(ArrayRef<PhaseOp> phases, size_t reader,
@@ -363,32 +363,6 @@ void Checker::findRefreshing() {
   }
 }
 
-/// P20: the rule that refreshes a selection within another one refreshes that
-/// one, too, and a phase that refreshes both that one first.
-LogicalResult Checker::checkOuters(ArrayRef<PhaseOp> phases, PhaseOp phase) {
-  llvm::DenseSet<StringAttr> done;
-  for (auto refresh : phase.getOps<RefreshOp>()) {
-    done.insert(refresh.getSelectionAttr().getAttr());
-    auto selection =
-        symbols.lookup<SelectionOp>(refresh.getSelectionAttr().getAttr());
-    FlatSymbolRefAttr outer = selection.getWithinAttr();
-    if (!outer || done.contains(outer.getAttr()))
-      continue;
-    StringRef problem;
-    if (refreshes(phase, outer))
-      problem = "must come behind the refresh of the selection that it chooses "
-                "within";
-    else if (llvm::none_of(
-                 phases, [&](PhaseOp each) { return refreshes(each, outer); }))
-      problem = "chooses within a selection that its rule does not refresh";
-    if (!problem.empty())
-      return refresh.emitOpError(problem).attachNote(
-                 symbols.lookup(outer.getAttr())->getLoc())
-             << "the other selection is here";
-  }
-  return success();
-}
-
 LogicalResult Checker::checkRule(RuleOp rule, int64_t firstLayer) {
   SmallVector<PhaseOp> phases(rule.getOps<PhaseOp>());
   // N10: a rule holds phases, of which the last and only the last is
@@ -404,7 +378,7 @@ LogicalResult Checker::checkRule(RuleOp rule, int64_t firstLayer) {
       return phase.emitOpError("takes every step, so that the phases after it "
                                "never run");
     if (failed(checkRefreshes(phase)) || failed(checkParts(phase)) ||
-        failed(checkUnseen(phase)) || failed(checkOuters(phases, phase)))
+        failed(checkUnseen(phase)))
       return failure();
     for (Attribute term :
          kernel(phase.getAttention().getKernelAttr()).getTerms())
@@ -418,6 +392,28 @@ LogicalResult Checker::checkRule(RuleOp rule, int64_t firstLayer) {
       }
   }
   return success();
+}
+
+/// P20, N12: as the bundle has them.
+LogicalResult Checker::checkPhases(const bundle::Manifest &manifest) {
+  const std::optional<bundle::PhaseProblem> problem =
+      bundle::checkPhases(manifest);
+  if (!problem)
+    return success();
+  auto rule = *std::next(plan.getOps<RuleOp>().begin(),
+                         static_cast<ptrdiff_t>(problem->rule));
+  auto phase = *std::next(rule.getOps<PhaseOp>().begin(),
+                          static_cast<ptrdiff_t>(problem->phase));
+  if (!problem->refresh)
+    return phase.emitOpError(problem->what);
+  auto refresh = *std::next(phase.getOps<RefreshOp>().begin(),
+                            static_cast<ptrdiff_t>(*problem->refresh));
+  auto selection =
+      symbols.lookup<SelectionOp>(refresh.getSelectionAttr().getAttr());
+  return refresh.emitOpError(problem->what)
+             .attachNote(
+                 symbols.lookup(selection.getWithinAttr().getAttr())->getLoc())
+         << "the other selection is here";
 }
 
 LogicalResult Checker::check() {
@@ -435,7 +431,8 @@ LogicalResult Checker::check() {
       return failure();
   // N11: rows, keys, reuse and commit can be executed in every run.
   FailureOr<Program> program = Program::of(plan);
-  if (failed(program) || failed(program->check()))
+  if (failed(program) || failed(program->check()) ||
+      failed(checkPhases(program->manifest)))
     return failure();
   return checkUsed();
 }

@@ -148,7 +148,7 @@ VALUES = """heddle.schedule @s(share = 1/2, size = 32) {
   %p = positions block
 """
 PLAN_LEVEL = {"plan", "rule", "phase", "kernel", "selection", "refresh", "attend_with",
-              "score_with", "heddle.plan"}
+              "score_with", "measure", "heddle.plan"}
 
 
 GRAMMAR = (Path(__file__).resolve().parents[4] / "docs/Spec/Grammar.md").read_text()

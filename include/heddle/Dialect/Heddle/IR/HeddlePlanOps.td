@@ -184,9 +184,9 @@ def Heddle_PhaseOp : Heddle_Op<"phase", [
   let description = [{
     One `heddle.attend_with`, then any number of `heddle.refresh`; or a
     `heddle.score_with`, refreshes and the `heddle.attend_with`. Before a
-    refresh may stand the `heddle.score_with`s that are its own. The condition
-    is `on` a cadence (the step is one of its), `before` a cadence (none of its
-    steps has come yet) or `otherwise`.
+    refresh may stand the `heddle.score_with`s that are its own, and at the end
+    the `heddle.measure`s. The condition is `on` a cadence (the step is one of
+    its), `before` a cadence (none of its steps has come yet) or `otherwise`.
 
     ```mlir
     heddle.phase before at(0.2) {
@@ -272,6 +272,29 @@ def Heddle_RefreshOp : Heddle_Op<"refresh", [
     /// What stands before it to score it by.
     ::llvm::SmallVector<ScoreWithOp, 2> getScorings();
   }];
+}
+
+def Heddle_MeasureOp : Heddle_Op<"measure", [
+    HasParent<"::mlir::heddle::PhaseOp">,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "measures how far a run has gone since a cadence's latest step";
+  let description = [{
+    In the layer of a cadence by drift, in the steps that are not its own, after
+    the phase's attention: compares of the response's rows that the layer
+    computes their values with those of the first step behind the cadence's
+    latest one that had them, or makes them what later steps are compared with.
+    Of a cadence by `attention` it compares what the rows attend to, for which
+    the kernel runs once more, over values that say of each key its class.
+
+    ```mlir
+    heddle.measure drift(below = 0.9, within = 64)
+    heddle.measure drift(attention, below = 0.9, within = 64, layer = -24) with @attention_dense
+    ```
+  }];
+  let arguments = (ins Heddle_CadenceAttr:$cadence,
+                       OptionalAttr<FlatSymbolRefAttr>:$kernel);
+  let assemblyFormat = "custom<Cadence>($cadence) (`with` $kernel^)? attr-dict";
+  let hasVerifier = 1;
 }
 
 #endif // HEDDLE_DIALECT_HEDDLE_IR_HEDDLEPLANOPS_TD

@@ -24,7 +24,8 @@ namespace mlir::heddle {
 
 struct Program {
   /// `selections`, `positions`, `visible`, `allVisible`, `passes`,
-  /// `layeredReuses`, `reuse`, `datedCommits` and `commit`; nothing else.
+  /// `layeredReuses`, `reuse`, `datedCommits` and `commit`, and of a plan
+  /// `kernels`, without variants, and `rules`; nothing else.
   ::heddle::bundle::Manifest manifest;
   /// The ops that its parts come from. Several ops may be one set or selection;
   /// a pass that a selection's refresh asks for comes from the selection.

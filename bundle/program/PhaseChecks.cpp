@@ -1,0 +1,151 @@
+//===- PhaseChecks.cpp - What phases measure and refresh ------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/program/Printable.h"
+#include "bundle/program/Program.h"
+#include "bundle/program/ProgramChecks.h"
+
+#include <algorithm>
+#include <set>
+
+using namespace heddle;
+using namespace heddle::bundle;
+
+//===----------------------------------------------------------------------===//
+// Measures
+//===----------------------------------------------------------------------===//
+
+/// Whether a rule that names its layers has `layer` in some model (`may`), or
+/// in every one that has both. Layers that count from different ends may meet.
+static bool takes(const Rule &rule, int64_t layer, bool may) {
+  auto isOfSameEnd = [&](int64_t bound) { return (bound < 0) == (layer < 0); };
+  const bool fromFirst = isOfSameEnd(rule.firstLayer)
+                             ? layer >= rule.firstLayer
+                             : may || rule.firstLayer == 0;
+  const bool toLast = isOfSameEnd(rule.lastLayer) ? layer <= rule.lastLayer
+                                                  : may || rule.lastLayer == -1;
+  return fromFirst && toLast;
+}
+
+/// By layer, those that count from the front before the others.
+static bool comesBefore(const Phase::Measure &a, const Phase::Measure &b) {
+  const int64_t one = a.cadence.layer, other = b.cadence.layer;
+  return (one < 0) != (other < 0) ? other < 0 : one < other;
+}
+
+/// Of each phase of a rule, in order of their layers.
+static std::vector<std::vector<Phase::Measure>>
+measuresOf(const Manifest &manifest, const std::vector<Cadence> &drifts,
+           const Rule &rule) {
+  std::vector<Phase::Measure> ofRule;
+  for (const Cadence &drift : drifts)
+    if (rule.isDefault
+            ? std::none_of(manifest.rules.begin(), manifest.rules.end(),
+                           [&](const Rule &other) {
+                             return !other.isDefault &&
+                                    takes(other, drift.layer, /*may=*/false);
+                           })
+            : takes(rule, drift.layer, /*may=*/true))
+      ofRule.push_back({drift});
+  std::sort(ofRule.begin(), ofRule.end(), comesBefore);
+  std::vector<std::vector<Phase::Measure>> measures;
+  for (const Phase &phase : rule.phases) {
+    std::vector<Phase::Measure> &own = measures.emplace_back();
+    for (Phase::Measure each : ofRule) {
+      if (phase.when.kind == When::Kind::On &&
+          includesAll(each.cadence, phase.when.cadence))
+        continue;
+      if (each.cadence.attention)
+        each.kernel = phase.attention;
+      own.push_back(std::move(each));
+    }
+  }
+  return measures;
+}
+
+void heddle::bundle::setMeasures(Manifest &manifest) {
+  const std::vector<Cadence> drifts = driftsOf(manifest);
+  for (Rule &rule : manifest.rules) {
+    std::vector<std::vector<Phase::Measure>> measures =
+        measuresOf(manifest, drifts, rule);
+    for (size_t i = 0; i < measures.size(); ++i)
+      rule.phases[i].measures = std::move(measures[i]);
+  }
+}
+
+/// "drift(attention, below = 0.9, within = 64) with dense".
+static std::string spelled(const Manifest &manifest,
+                           const std::vector<Phase::Measure> &measures) {
+  std::string text;
+  for (const Phase::Measure &each : measures) {
+    text += (text.empty() ? "" : ", ") + toString(each.cadence);
+    if (each.kernel >= 0)
+      text +=
+          " with " +
+          printable(manifest.kernels[static_cast<size_t>(each.kernel)].name);
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// P20: what a rule refreshes within another selection it refreshes that, too,
+/// and in a phase that refreshes both behind it.
+static std::optional<PhaseProblem> checkOuters(const Manifest &manifest,
+                                               size_t index) {
+  const Rule &rule = manifest.rules[index];
+  std::set<int64_t> refreshed;
+  for (const Phase &phase : rule.phases)
+    for (const Phase::Refresh &refresh : phase.refreshes)
+      refreshed.insert(refresh.selection);
+  for (size_t p = 0; p < rule.phases.size(); ++p) {
+    const std::vector<Phase::Refresh> &refreshes = rule.phases[p].refreshes;
+    std::set<int64_t> all, before;
+    for (const Phase::Refresh &refresh : refreshes)
+      all.insert(refresh.selection);
+    for (size_t r = 0; r < refreshes.size(); ++r) {
+      before.insert(refreshes[r].selection);
+      const int64_t outer =
+          manifest.selections[static_cast<size_t>(refreshes[r].selection)]
+              .within;
+      if (outer < 0 || before.count(outer))
+        continue;
+      if (all.count(outer))
+        return PhaseProblem{index, p, r,
+                            "must come behind the refresh of the selection "
+                            "that it chooses within"};
+      if (!refreshed.count(outer))
+        return PhaseProblem{index, p, r,
+                            "chooses within a selection that its rule does "
+                            "not refresh"};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<PhaseProblem>
+heddle::bundle::checkPhases(const Manifest &manifest) {
+  const std::vector<Cadence> drifts = driftsOf(manifest);
+  for (size_t i = 0; i < manifest.rules.size(); ++i) {
+    if (auto problem = checkOuters(manifest, i))
+      return problem;
+    // N12: the signals that cadences go by.
+    const std::vector<std::vector<Phase::Measure>> wanted =
+        measuresOf(manifest, drifts, manifest.rules[i]);
+    for (size_t p = 0; p < wanted.size(); ++p) {
+      std::vector<Phase::Measure> found = manifest.rules[i].phases[p].measures;
+      std::sort(found.begin(), found.end(), comesBefore);
+      if (found != wanted[p])
+        return PhaseProblem{i, p, std::nullopt,
+                            "measures " + spelled(manifest, found) +
+                                ", expected " + spelled(manifest, wanted[p])};
+    }
+  }
+  return std::nullopt;
+}

@@ -127,7 +127,7 @@ bool tell(const heddle_generate_options &options,
           const rt::StepRecord &record) {
   if (!options.on_step)
     return true;
-  std::vector<int64_t> sequences, positions;
+  std::vector<int64_t> sequences, positions, steps;
   std::vector<int32_t> tokens;
   std::vector<double> confidences;
   for (const rt::Commit &commit : record.commits) {
@@ -135,6 +135,7 @@ bool tell(const heddle_generate_options &options,
     positions.push_back(commit.position);
     tokens.push_back(commit.token);
     confidences.push_back(commit.confidence);
+    steps.push_back(commit.step > 0 ? commit.step : record.step);
   }
   heddle_step step{};
   step.size = sizeof(step);
@@ -148,6 +149,7 @@ bool tell(const heddle_generate_options &options,
   step.confidences = confidences.data();
   step.rows = record.rowsComputed;
   step.seconds = record.seconds;
+  step.steps = steps.data();
   return options.on_step(&step, options.user_data) == 0;
 }
 

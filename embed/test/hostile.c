@@ -20,12 +20,13 @@
 
 /* What programs were compiled against: a field may be added at the end of a
  * struct, with a larger HEDDLE_C_API, and nothing else may change. */
-_Static_assert(HEDDLE_C_API == 1, "say below what was added");
+_Static_assert(HEDDLE_C_API == 2, "say below what was added");
 _Static_assert(sizeof(heddle_compile_options) == 72, "API 1");
 _Static_assert(sizeof(heddle_load_options) == 40, "API 1");
 _Static_assert(sizeof(heddle_prompt) == 24, "for ever: it has no size");
-_Static_assert(sizeof(heddle_step) == 88, "API 1");
 _Static_assert(offsetof(heddle_step, seconds) == 80, "API 1");
+_Static_assert(offsetof(heddle_step, steps) == 88, "API 2");
+_Static_assert(sizeof(heddle_step) == 96, "API 2");
 _Static_assert(sizeof(heddle_generate_options) == 32, "API 1");
 _Static_assert(sizeof(heddle_response) == 40, "API 1");
 _Static_assert(sizeof(heddle_summary) == 40, "API 1");
@@ -79,6 +80,10 @@ static const char shared[] =
 static const char adjustable[] = "heddle.schedule @a(wide = 64) {\n"
                                  "  %near = window(wide)\n"
                                  "  attend pairs(%near)\n}\n";
+
+static const char drafted[] = "heddle.schedule @v {\n"
+                              "  commit quota verify(drafts = 3)\n"
+                              "  attend dense\n}\n";
 
 static const char idle[] = "heddle.schedule @i {\n"
                            "  %near = window(64)\n"
@@ -236,6 +241,53 @@ static int cancel(const heddle_step *step, void *user_data) {
   if (step->step == stop->after)
     FINE(heddle_model_cancel(stop->model));
   return 0;
+}
+
+/* The step that committed each position of two prompts' responses. */
+struct Commits {
+  int64_t at[2][64], passes, ahead;
+};
+
+static int note(const heddle_step *step, void *user_data) {
+  struct Commits *commits = user_data;
+  ++commits->passes;
+  for (size_t i = 0; i < step->commits; ++i) {
+    TRUE(step->sequences[i] >= 0 && step->sequences[i] < 2 &&
+         step->positions[i] < 64);
+    int64_t *at = &commits->at[step->sequences[i]][step->positions[i]];
+    TRUE(*at == 0); /* once */
+    *at = step->steps[i];
+    commits->ahead += *at != step->step;
+  }
+  return 0;
+}
+
+/* A pass that verifies drafts says of each commit which step made it: that of
+ * the same run without. */
+static void verified(void) {
+  heddle_model *model;
+  heddle_generation *generation;
+  heddle_prompt prompts[] = {{.text = "Sort 52 17 90 33."},
+                             {.text = "Add 4821 and 977."}};
+  struct Commits one = {.passes = 0}, several = {.passes = 0};
+  heddle_generate_options options = {
+      .size = sizeof options,
+      .json = "{\"gen_length\": 32, \"steps\": 32, \"block_length\": 32}",
+      .on_step = note,
+      .user_data = &one};
+  heddle_bundle *without = compiled(dense), *with = compiled(drafted);
+  FINE(heddle_model_load(folder, NULL, &model));
+  FINE(heddle_generate(model, without, prompts, 2, &options, &generation));
+  FINE(heddle_generation_destroy(generation));
+  options.user_data = &several;
+  FINE(heddle_generate(model, with, prompts, 2, &options, &generation));
+  FINE(heddle_generation_destroy(generation));
+  TRUE(one.passes == 32 && one.ahead == 0);
+  TRUE(several.passes < 32 && several.ahead > 0);
+  TRUE(memcmp(one.at, several.at, sizeof one.at) == 0);
+  FINE(heddle_model_destroy(model));
+  FINE(heddle_bundle_destroy(without));
+  FINE(heddle_bundle_destroy(with));
 }
 
 static int never(void *user_data) { return ++*(int *)user_data > 0; }
@@ -621,6 +673,7 @@ int main(int argc, char **argv) {
   } else {
     compiling();
     models();
+    verified();
     calls();
     shared_lists();
     threads();

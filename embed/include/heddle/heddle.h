@@ -20,6 +20,7 @@
 |* Structs begin with their size: `heddle_load_options o = {.size = sizeof    *|
 |* o};`, the rest 0. A later version adds fields at the end; those that a     *|
 |* caller's size leaves out are 0. Where a struct may be NULL, all of it is 0.*|
+|* A field that says API 2 is there where heddle_api_version() is 2 or more.  *|
 |*                                                                            *|
 |* Memory that a call gets stays the caller's; it is read during the call     *|
 |* alone. Memory that a call gives is the handle's that it was asked of, and  *|
@@ -40,7 +41,7 @@
 
 /* Grows when functions or fields are added; libheddle.so.1 serves every
  * program that was compiled against the same or a smaller number. */
-#define HEDDLE_C_API 1
+#define HEDDLE_C_API 2
 
 #ifdef __GNUC__
 #define HEDDLE_C_EXPORT __attribute__((visibility("default")))
@@ -202,6 +203,9 @@ typedef struct heddle_step {
   const double *confidences;
   int64_t rows; /* that the step computed */
   double seconds;
+  /* API 2. The step of its sequence, from 1, that made each commit: `step`, but
+   * with `verify` any of those that the pass made. */
+  const int64_t *steps;
 } heddle_step;
 
 typedef struct heddle_generate_options {

@@ -83,44 +83,59 @@ int32_t RunRecord::shareOf(const std::vector<int32_t> &positions, int64_t n) {
 }
 
 void RunRecord::step(const rt::StepRecord &record) {
+  // None once the sequence is done.
+  std::vector<const rt::SequenceTrace *> made;
+  for (const rt::SequenceTrace &trace : record.traces)
+    if (trace.sequence == 0)
+      made.push_back(&trace);
+  if (made.empty())
+    return;
   for (const rt::Commit &commit : record.commits)
     if (commit.sequence == 0) {
-      commits.insert(commits.end(), {static_cast<int32_t>(record.step),
+      commits.insert(commits.end(), {static_cast<int32_t>(commit.step),
                                      static_cast<int32_t>(commit.position),
                                      commit.revoked ? -1 : commit.token});
       confidences.push_back(static_cast<float>(commit.confidence));
     }
-  seconds.push_back(static_cast<float>(record.seconds));
-  length = static_cast<int64_t>(record.tokens.front().size());
-  auto found = std::find_if(
-      record.traces.begin(), record.traces.end(),
-      [](const rt::SequenceTrace &trace) { return trace.sequence == 0; });
+  int64_t copies = 1;
+  for (const rt::Verified &verified : record.verified)
+    if (verified.sequence == 0)
+      copies = verified.copies;
+  for (const rt::SequenceTrace *trace : made) {
+    passes.insert(passes.end(), {static_cast<int32_t>(record.step),
+                                 static_cast<int32_t>(copies)});
+    seconds.push_back(
+        static_cast<float>(record.seconds / static_cast<double>(made.size())));
+    addStep(*trace);
+  }
+  addMaps(record, made.front()->step);
+}
+
+void RunRecord::addStep(const rt::SequenceTrace &trace) {
+  length = trace.length;
   const int32_t none = shareOf({}, length);
   const size_t first = queries.size();
-  visible.push_back(none);
+  visible.push_back(shareOf(trace.visible, length));
   queries.resize(first + config.layers, none);
   exact.resize(first + config.layers, none);
   counts.resize(3 * queries.size());
-  if (found != record.traces.end()) {
-    visible.back() = shareOf(found->visible, length);
-    for (const rt::LayerTrace &layer : found->layers) {
-      const size_t at = first + layer.layer;
-      queries[at] = shareOf(layer.queryRows, length);
-      exact[at] = shareOf(layer.exactRows, length);
-      counts[3 * at] = static_cast<int32_t>(layer.queryRows.size());
-      counts[3 * at + 1] = static_cast<int32_t>(layer.exactRows.size());
-      counts[3 * at + 2] = static_cast<int32_t>(layer.ffnRows.size());
-    }
-    addDrift(*found);
+  for (const rt::LayerTrace &layer : trace.layers) {
+    const size_t at = first + layer.layer;
+    queries[at] = shareOf(layer.queryRows, length);
+    exact[at] = shareOf(layer.exactRows, length);
+    counts[3 * at] = static_cast<int32_t>(layer.queryRows.size());
+    counts[3 * at + 1] = static_cast<int32_t>(layer.exactRows.size());
+    counts[3 * at + 2] = static_cast<int32_t>(layer.ffnRows.size());
   }
-  addMaps(record);
+  addDrift(trace);
 }
 
-void RunRecord::addMaps(const rt::StepRecord &record) {
+/// Of a pass, whose first copy of the sequence makes `step`.
+void RunRecord::addMaps(const rt::StepRecord &record, int64_t step) {
   if (record.maps.empty())
     return;
   const size_t map = mapSteps.size();
-  mapSteps.push_back(static_cast<int32_t>(record.step));
+  mapSteps.push_back(static_cast<int32_t>(step));
   cells = record.maps.front().cells;
   const int64_t heads = config.queryHeads, square = cells * cells;
   mapRows.resize((map + 1) * config.layers * cells);
@@ -228,11 +243,12 @@ Status RunRecord::finish(const std::string &path,
            {"texts", texts}};
   Tensors file;
   file.header["__metadata__"] = {
-      {"format", "heddle-run record 1"},
+      {"format", "heddle-run record 2"},
       {"run", run.dump(-1, ' ', false, Json::error_handler_t::replace)}};
   // Four-byte elements first: all are aligned.
   file.add("commits", "I32", {count(confidences), 3}, commits);
   file.add("confidences", "F32", {count(confidences)}, confidences);
+  file.add("passes", "I32", {steps, 2}, passes);
   file.add("seconds", "F32", {steps}, seconds);
   file.add("visible", "I32", {steps}, visible);
   file.add("queries", "I32", {steps, layers}, queries);

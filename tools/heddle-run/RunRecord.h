@@ -21,7 +21,9 @@ namespace heddle::run {
 
 /// Writes --record: what a run did with its first sequence, in one safetensors
 /// file whose size does not follow the sequence's length (docs/HowTo/Trace.md
-/// describes it; heddle-trace draws it).
+/// describes it; heddle-trace draws it). A step is one of the sequence, also
+/// where a forward pass makes several: its rows are those of the copy that made
+/// it.
 class RunRecord {
 public:
   struct About {
@@ -43,7 +45,8 @@ public:
 
 private:
   int32_t shareOf(const std::vector<int32_t> &positions, int64_t length);
-  void addMaps(const rt::StepRecord &record);
+  void addStep(const rt::SequenceTrace &trace);
+  void addMaps(const rt::StepRecord &record, int64_t step);
   void addDrift(const rt::SequenceTrace &trace);
 
   About about;
@@ -56,9 +59,11 @@ private:
   std::vector<int32_t> queries, exact; ///< [steps x layers]: of shares
   std::vector<int32_t> counts;         ///< [steps x layers x 3]: rows whose Q,
                                        ///< attention and FFN are computed
-  std::vector<float> seconds;          ///< [steps]
-  std::vector<int32_t> commits;    ///< [commits x 3]: step, position, token;
-                                   ///< -1: a mask again
+  std::vector<int32_t> passes;  ///< [steps x 2]: the forward pass that made it,
+                                ///< from 1, and the copies that were in it
+  std::vector<float> seconds;   ///< [steps]: in equal parts, those of its pass
+  std::vector<int32_t> commits; ///< [commits x 3]: step, position, token;
+                                ///< -1: a mask again
   std::vector<float> confidences;  ///< [commits]
   std::vector<int32_t> mapSteps;   ///< [maps]
   std::vector<uint8_t> mapRows;    ///< [maps x layers x cells]

@@ -59,13 +59,15 @@ def _info(args):
     steps = record["maps.steps"].tolist()
     drift = record["drift"]
     known = drift[drift >= 0]
-    about = {"run": run, "steps": len(record["seconds"]), "tokens": len(record["confidences"]),
+    about = {"run": run, "steps": len(record["seconds"]), "passes": len(set(record["passes"][:, 0].tolist())),
+             "tokens": len(record["confidences"]),
              "map_steps": steps, "recall": means, "drift": round(float(1 - known.mean()), 4) if len(known) else None}
     if args.json:
         print(json.dumps({**about, "tensors": tensors}, indent=2))
         return
-    print(f"{run['schedule']}, {run['model']}, {run['dtype']} on {run['device']}, {run['date']}: {about['steps']} steps over "
-          f"{run['length']} tokens (prompt {run['prompt']}), {about['tokens']} committed")
+    passes = f" in {about['passes']} passes" if about["passes"] != about["steps"] else ""
+    print(f"{run['schedule']}, {run['model']}, {run['dtype']} on {run['device']}, {run['date']}: {about['steps']} steps{passes} "
+          f"over {run['length']} tokens (prompt {run['prompt']}), {about['tokens']} committed")
     print(f"{run['layers']} layers, {run['heads']} heads; maps of {tensors['maps.mass'][4]} cells a side")
     for step, mean in zip(steps, means):
         print(f"step {step}: the pairs computed hold {100 * mean:.1f}% of attention's mass, the mean of all heads")

@@ -10,11 +10,11 @@ import struct
 from .. import files
 from ..errors import HeddleError
 
-FORMAT = "heddle-run record 1"
+FORMAT = "heddle-run record 2"
 DTYPES = {"I32": "<i4", "F32": "<f4", "U8": "u1"}
 #: Each tensor's dtype and shape: a letter stands for the same number wherever it is (docs/HowTo/Trace.md).
 SHAPES = {
-    "commits": ("I32", "T3"), "confidences": ("F32", "T"), "seconds": ("F32", "S"), "visible": ("I32", "S"),
+    "commits": ("I32", "T3"), "confidences": ("F32", "T"), "passes": ("I32", "S2"), "seconds": ("F32", "S"), "visible": ("I32", "S"),
     "queries": ("I32", "SL"), "exact": ("I32", "SL"), "counts": ("I32", "SL3"), "drift.at": ("I32", "R4"),
     "drift": ("F32", "R"), "maps.steps": ("I32", "M"), "maps.recall": ("F32", "MLH"), "shares": ("U8", "DB"),
     "maps.rows": ("U8", "MLC"), "maps.mass": ("U8", "MLHCC"), "maps.kept": ("U8", "MLHCC"),
@@ -49,7 +49,7 @@ class Record:
                 if not isinstance(self.run[name], kind):
                     raise ValueError(f"the run's {name} is {self.run[name]!r:.40}")
             self.data, self.header = data[8 + size:], header
-            sizes = {"L": self.run["layers"], "H": self.run["heads"], **{digit: int(digit) for digit in "34"}}
+            sizes = {"L": self.run["layers"], "H": self.run["heads"], **{digit: int(digit) for digit in "234"}}
             for name in TENSORS:
                 self._check_tensor(name, sizes)
             self._check_values(sizes)
@@ -75,11 +75,11 @@ class Record:
         """ValueError for steps, positions, layers, heads and places that there are not."""
         place, step = (0, sizes["D"]), (1, sizes["S"] + 1)
         limits = {"visible": place, "queries": place, "exact": place, "maps.steps": step,
-                  "commits": (step, (0, self.run["length"]), (-1, 1 << 31)),
+                  "commits": (step, (0, self.run["length"]), (-1, 1 << 31)), "passes": (step, (1, 1 << 31)),
                   "drift.at": (step, (0, sizes["L"]), (0, sizes["H"]), (0, len(self.run["selections"])))}
         for name, each in limits.items():
             values = self[name]
-            columns = zip(values.T, each) if name in ("commits", "drift.at") else [(values, each)]
+            columns = zip(values.T, each) if name in ("commits", "passes", "drift.at") else [(values, each)]
             for column, (first, end) in columns:
                 if column.size and not first <= column.min() <= column.max() < end:
                     raise ValueError(f"tensor '{name}' has {column.min()} to {column.max()} where {first} to {end - 1} are expected")

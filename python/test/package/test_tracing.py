@@ -30,7 +30,7 @@ LENGTHS = ["--gen-length", "24", "--steps", "12", "--block-length", "12"]
 
 def write(path, run, tensors):
     """A record of these arrays."""
-    header, data = {"__metadata__": {"format": "heddle-run record 1", "run": json.dumps(run)}}, b""
+    header, data = {"__metadata__": {"format": "heddle-run record 2", "run": json.dumps(run)}}, b""
     for name, values in tensors.items():
         dtype = {"i": "I32", "f": "F32", "u": "U8"}[values.dtype.kind]
         header[name] = {"dtype": dtype, "shape": values.shape, "data_offsets": [len(data), len(data) + values.nbytes]}
@@ -106,6 +106,27 @@ class RecordTest(Recorded):
         commits = [[s["step"], p, t] for s in steps for p, t, _ in s["committed"]]
         self.assertEqual(record["commits"].tolist(), commits)
         self.assertLess(len({p for _, p, _ in commits}), len(commits))
+
+    def test_steps_of_verified_passes_have_the_rows_of_their_copies(self):
+        pairs = heddle.attend(heddle.columns("1/2", 16), refresh=heddle.every(6))
+        alone, _ = self.record(heddle.schedule("alone", heddle.commit("quota") + pairs))
+        record, steps = self.record(heddle.schedule("drafted", heddle.commit("quota", verify=3) + pairs))
+        for name in ("commits", "visible", "queries", "exact", "counts", "shares", "drift.at", "drift"):
+            np.testing.assert_array_equal(record[name], alone[name], name)
+        self.assertEqual(alone["passes"].tolist(), [[1 + i, 1] for i in range(12)])
+        passes, copies = record["passes"].T
+        self.assertEqual(passes.tolist(), [step["pass"] for step in steps])
+        self.assertLess(passes[-1], 12)
+        self.assertGreater(copies.max(), 1)
+        self.assertLessEqual(copies.max(), 4)
+        for one in set(passes):
+            made = np.flatnonzero(passes == one)
+            self.assertEqual(len(set(copies[made])), 1)
+            self.assertLessEqual(len(made), copies[made[0]])
+            self.assertEqual(len(set(record["seconds"][made])), 1)
+        # A map is of the copy that made the first step of its pass.
+        self.assertTrue(set(record["maps.steps"]) <= {1 + np.flatnonzero(passes == one)[0] for one in set(passes)})
+        self.assertIn(f": 12 steps in {len(set(passes))} passes over", command("info", self.folder / "drafted.safetensors").stdout)
 
     @unittest.skipUnless(importlib.util.find_spec("torch"), "needs PyTorch")
     def test_maps_are_those_of_an_independent_model(self):
@@ -211,6 +232,9 @@ class RecordTest(Recorded):
                 ("tensor 'visible' has .* to 99999 where", run, changed("visible", 0, 99999)),
                 ("tensor 'maps.steps' has 0", run, changed("maps.steps", 0, 0)),
                 (f"tensor 'commits' has .* to {n} where", run, changed("commits", (0, 1), n)),
+                ("tensor 'passes' has 0 to", run, changed("passes", (0, 0), 0)),
+                ("tensor 'passes' has 0 to", run, changed("passes", (0, 1), 0)),
+                ("tensor 'passes' is I32", run, {**arrays, "passes": arrays["passes"][:, :1]}),
                 (f"tensor 'drift.at' has .* to {layers} where", run, changed("drift.at", (0, 1), layers))):
             write(path, about, tensors)
             with self.subTest(said), self.assertRaisesRegex(heddle.HeddleError, f"expected a file that heddle-run.*{said}"):
@@ -331,13 +355,27 @@ class PageTest(Recorded):
     def place(self):
         return self.browser.run("['step', 'layer', 'head'].map(name => document.getElementById(name).valueAsNumber)")
 
+    def facts(self):
+        return self.browser.run("Object.fromEntries([...document.querySelectorAll('#facts dt')]"
+                                ".map(dt => [dt.textContent, dt.nextSibling.textContent]))")
+
+    def test_says_which_pass_made_a_step(self):
+        record, _ = self.record(heddle.schedule("drafted", heddle.commit("quota", verify=3) + heddle.attend()))
+        page = self.folder / "drafted.html"
+        page.write_text(html(record))
+        for step, (one, copies) in enumerate(record["passes"].tolist(), 1):
+            self.open(page, f"#step={step}&layer=0&head=0")
+            said = f"{one}, of {copies} copies" if copies > 1 else f"{one}, of one copy" if one != step else None
+            self.assertEqual(self.facts().get("Forward pass"), said)
+        self.assertLess(one, step)
+
     def test_says_what_the_record_says(self):
         record = Record(self.folder / "columns_window_saliency.safetensors")
         for step, layer, head in ((1, 0, 0), (7, 3, 2), (12, 5, 3)):
             self.open(self.page, f"#step={step}&layer={layer}&head={head}")
             self.assertEqual(self.place(), [step, layer, head])
-            facts = self.browser.run("Object.fromEntries([...document.querySelectorAll('#facts dt')]"
-                                     ".map(dt => [dt.textContent, dt.nextSibling.textContent]))")
+            facts = self.facts()
+            self.assertNotIn("Forward pass", facts)
             at = np.searchsorted(record["maps.steps"], step, "right") - 1
             self.assertAlmostEqual(float(facts["Mass on the computed pairs"][:-1]), 100 * record["maps.recall"][at, layer, head], delta=0.06)
             masked = 24 - int((record["commits"][:, 0] <= step).sum())
@@ -400,6 +438,7 @@ class PageTest(Recorded):
         i32 = lambda *a: np.array(*a, dtype="<i4")
         sizes = {"commits": np.stack([np.arange(1, 1025), n - 1024 + draw.permutation(1024), np.arange(1024)], 1).astype("<i4"),
                  "confidences": np.ones(1024, "<f4"), "seconds": np.ones(steps, "<f4"), "visible": np.zeros(steps, "<i4"),
+                 "passes": i32([[step, 1] for step in range(1, 1 + steps)]),
                  "queries": np.zeros((steps, layers), "<i4"), "exact": np.zeros((steps, layers), "<i4"),
                  "counts": np.full((steps, layers, 3), n, "<i4"),
                  "drift.at": i32([[s, l, h, 0] for s in range(1, 257, 16) for l in range(layers) for h in range(heads)]),

@@ -27,6 +27,8 @@ function facts() {
     ['Rows with attention', `${count(exact)} of ${count(run.length)}`],
     ['Masked after the step', count(run.changes.reduce((sum, _, i) => sum + (tokenSince(i, state.step) > state.step), 0))],
     ['Milliseconds', figures(1000 * tensors.seconds.values[state.step - 1])]];
+  const [pass, copies] = passOf(state.step);
+  if (copies > 1 || pass !== state.step) rows.push(['Forward pass', `${count(pass)}, of ${copies > 1 ? `${count(copies)} copies` : 'one copy'}`]);
   const drift = driftOf(state.layer, state.head).filter(([step, , share]) => step <= state.step && share >= 0).pop();
   if (drift) rows.push([`New entries at step ${count(drift[0])}`, percent(1 - drift[2])]);
   return rows.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]);

@@ -61,6 +61,9 @@ function square(name, map, layer, head) {
 const recallOf = (map, layer, head) => tensors['maps.recall'].values[(map * run.layers + layer) * run.heads + head];
 const rowsOf = (map, layer) => tensors['maps.rows'].values.subarray((map * run.layers + layer) * run.cells, (map * run.layers + layer + 1) * run.cells);
 
+/** The forward pass that made a step, and the copies of the sequence that were in it. */
+const passOf = step => tensors.passes.values.subarray(2 * (step - 1), 2 * step);
+
 /** Rows of a layer at a step: whose Q, attention, FFN are computed. */
 function countsAt(step, layer) {
   const at = 3 * ((step - 1) * run.layers + layer);

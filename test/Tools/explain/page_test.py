@@ -86,6 +86,23 @@ class Page(unittest.TestCase):
                                          step in one["steps"])
             self.assertEqual(self.browser.problems(), [], example)
 
+    def test_says_what_is_measured(self):
+        for example, options, again in (("pulsecol-drift", (), False), ("elastic-cache", ("--set=early=-4", "--set=late=-2"), True)):
+            rule, = self.explain(example, *SMALL, *options, form="json")["rules"]
+            self.browser.open(str(self.explain(example, *SMALL, *options)))
+            found = 0
+            for phase in rule["phases"]:
+                for layer in range(12):
+                    said = self.at(phase["steps"][0], layer)
+                    wanted = [one for one in phase.get("measures", []) if one["layer"] == layer]
+                    self.assertEqual(said.count("is measured"), len(wanted), said)
+                    for one in wanted:
+                        self.assertIn(f"{one['cadence']} is measured", said)
+                        self.assertEqual("attention runs once more" in said, again)
+                        self.assertEqual("kernel" in one, again)
+                    found += len(wanted)
+            self.assertEqual(found, 2 if again else 1)
+
     def test_layers_read_what_others_chose(self):
         options = ("--steps=64", "--length=448", "--prompt=192", "--layers=32")
         example = "columns-across-layers"

@@ -93,7 +93,7 @@ ordered_json termsOf(const Kernel &kernel, int64_t length) {
   return terms;
 }
 
-ordered_json rulesOf(const Explanation &explanation) {
+ordered_json rulesOf(const Explanation &explanation, const Spelling &spelling) {
   const Manifest &manifest = explanation.manifest;
   ordered_json rules = ordered_json::array();
   for (size_t i = 0; i < explanation.rules.size(); ++i) {
@@ -120,6 +120,11 @@ ordered_json rulesOf(const Explanation &explanation) {
         entry["refreshes"].push_back(
             {{"selection", planned.refreshes[r].selection},
              {"steps", stepRuns(phase.refreshes[r].steps)}});
+      entry["measures"] = ordered_json::array();
+      for (const PhaseExplanation::Measure &each : phase.measures)
+        entry["measures"].push_back({{"cadence", spelling.apply(each.cadence)},
+                                     {"layer", each.layer},
+                                     {"again", !each.kernel.empty()}});
       entry["unfilled"] = stepRuns(phase.unfilled);
       item["phases"].push_back(std::move(entry));
     }
@@ -334,7 +339,7 @@ std::string explain::pageData(const Explanation &explanation) {
                  {"head_dim", request.shape.headDim}};
   json["planned"] = explanation.planned;
   json["dense_pairs"] = explanation.densePairs;
-  json["rules"] = rulesOf(explanation);
+  json["rules"] = rulesOf(explanation, spelling);
   json["selections"] = selectionsOf(explanation, spelling);
   json["passes"] = passesOf(explanation, spelling);
   json["visible"] = spelling.apply(toString(manifest, manifest.visible));

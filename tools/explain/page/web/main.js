@@ -21,6 +21,8 @@ function describe() {
     }
   for (const selection of refreshes)
     texts.push(`${phase.refreshes_first ? 'Before that' : 'Then'} ${data.selections[selection].name} is refreshed.`);
+  for (const measure of phase.measures)
+    if (measure.layer === layer) texts.push(`At steps that are not its own, ${measure.cadence} is measured${measure.again ? ', for which attention runs once more' : ''}.`);
   if (phase.unfilled.some(([first, last]) => step >= first && step <= last)) texts.push('It cannot run: no step so far has filled a list that it reads.');
   if (pass) texts.push(`Recomputed: ${pass.what}.`);
   if (simulation && step > simulation.steps) texts.push('The illustrated run has ended by then.');

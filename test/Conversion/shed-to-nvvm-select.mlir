@@ -21,9 +21,17 @@
 // CHECK-SAME: bf16
 // CHECK: nvvm.ex2.approx.ftz.f32
 // CHECK: nvvm.shfl.sync bfly
-// Three histograms, then a walk in ascending order.
-// CHECK-COUNT-3: nvvm.shfl.sync up
+// Histograms of the 11 highest bits of scores, of the next 10 and of the last 10,
+// each summed up across lanes; then a walk in ascending order.
+// CHECK: arith.constant 2047 : i32
 // CHECK: llvm.atomicrmw add
+// CHECK: nvvm.shfl.sync up
+// CHECK: arith.constant 1023 : i32
+// CHECK: llvm.atomicrmw add
+// CHECK: nvvm.shfl.sync up
+// CHECK: arith.constant 1023 : i32
+// CHECK: llvm.atomicrmw add
+// CHECK: nvvm.shfl.sync up
 // CHECK: nvvm.vote.sync ballot
 // CHECK: llvm.store {{.*}} : i16, !llvm.ptr<1>
 // CHECK: llvm.return

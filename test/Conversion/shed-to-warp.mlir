@@ -362,14 +362,18 @@ shed.kernel @shared_and_persistent attention element(bf16) head_dim(128) shared_
 // -----
 
 // Eight blocks divide the keys of 64 rows among them. Each runs its share of the
-// tiles, puts its sums where its tiles lay, and the first four finish 32 columns.
+// tiles, puts maxima, denominators and sums where its tiles lay, and the first four
+// finish 32 columns.
 // CHECK-LABEL: llvm.func @shares
 // CHECK-SAME: heddle.cluster = 8
 // CHECK-SAME: heddle.query_rows = 8
 // CHECK-SAME: nvvm.cluster_dim = array<i32: 8, 1, 1>
-// CHECK: scf.for
-// CHECK: %[[SPACE:.*]] = warp.space 34816 over_tiles
-// CHECK-COUNT-3: warp.put
+// CHECK: %[[PASS:.+]]:3 = scf.for {{.*}} -> (!warp.fragment<128, f32>, !warp.fragment<1, f32>, !warp.fragment<1, f32>)
+// CHECK: %[[SUM:.+]] = warp.combine add %[[PASS]]#2 : <1, f32>
+// CHECK: warp.space 34816 over_tiles
+// CHECK: warp.put %[[PASS]]#1, %{{.+}} : <1, f32>
+// CHECK: warp.put %[[SUM]], %{{.+}} : <1, f32>
+// CHECK: warp.put %[[PASS]]#0, %{{.+}} : <128, f32>
 // CHECK: warp.meet_cluster
 // CHECK: scf.if
 // CHECK: warp.get {{.*}} : <32, f32>

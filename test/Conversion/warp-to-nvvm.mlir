@@ -69,17 +69,23 @@ llvm.func @pipeline(%keys: !llvm.ptr<1>, %n: i32, %stride: i64) {
 // One thread has tiles brought in bulk: it says how many bytes are to come, then
 // asks for the panel that its block brings to both of the cluster. What was
 // brought so needs no fence before products; a stage is released in both. A
-// block ends when its stages are empty, as the other one releases them, too.
+// block ends when its two stages, those of the next tiles, are empty, as the other
+// one releases them, too.
 // CHECK-LABEL: llvm.func @fetched
 // CHECK: "barrier.cluster.arrive.relaxed.aligned;
 // CHECK: nvvm.setmaxregister decrease 40
 // CHECK-NEXT: scf.if
 // CHECK: "fence.proxy.tensormap::generic.acquire.sys [$0], 128;
+// CHECK: scf.for {{.*}} to %[[N:.+]] step
 // CHECK: mbarrier.try_wait.parity.shared::cta.b64
 // CHECK: "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], 16384;"
 // CHECK: "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [$0], [$1, {$2, $3}], [$4], $5;"
 // CHECK-NOT: cp.async.bulk
-// CHECK-COUNT-2: mbarrier.try_wait.parity.shared::cta.b64
+// CHECK: arith.shrui %[[N]], %
+// CHECK: mbarrier.try_wait.parity.shared::cta.b64
+// CHECK: %[[NEXT:.+]] = arith.addi %[[N]], %
+// CHECK: arith.shrui %[[NEXT]], %
+// CHECK: mbarrier.try_wait.parity.shared::cta.b64
 // CHECK: nvvm.setmaxregister increase 232
 // CHECK: bar.sync
 // CHECK: mbarrier.try_wait.parity.shared::cta.b64

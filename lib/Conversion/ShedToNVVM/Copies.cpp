@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionLowering.h"
+#include "AttentionOpening.h"
 
 using namespace mlir;
 using namespace mlir::heddle;
@@ -29,7 +29,7 @@ std::pair<Value, int64_t> Swizzle::move(NVVMBuilder &v, Value address,
   return {v.flip(address, flipped), rows * rowBytes + (bytes & ~(span() - 1))};
 }
 
-AttentionLowering::CopyPart AttentionLowering::copyPart(Value thread) {
+AttentionOpening::CopyPart AttentionOpening::copyPart(Value thread) {
   Value row = v.quotient(thread, copyLanes);
   Value chunk = v.remainder(thread, copyLanes);
   return {thread, row, chunk, v.add(shared, swizzle.place(v, row, chunk))};
@@ -37,8 +37,8 @@ AttentionLowering::CopyPart AttentionLowering::copyPart(Value thread) {
 
 /// Calls `body` for the first of each set of rows that are copied at a time, of
 /// a tile of `rows` rows; this thread's row is `part.row` further.
-void AttentionLowering::forCopiedRows(int64_t rows,
-                                      function_ref<void(int64_t)> body) {
+void AttentionOpening::forCopiedRows(int64_t rows,
+                                     function_ref<void(int64_t)> body) {
   if (copyRows > rows) {
     v.when(v.compare(CmpIPredicate::ult, part.row, rows), [&] { body(0); });
     return;
@@ -48,7 +48,7 @@ void AttentionLowering::forCopiedRows(int64_t rows,
 }
 
 /// Rows beyond the last one are zero.
-void AttentionLowering::copyQueries() {
+void AttentionOpening::copyQueries() {
   Value row = v.add(taskRow, part.row);
   Value from = v.at(v.at(queryBase, v.mul(v.widen(row), queryStride)),
                     v.mul(part.chunk, 16));
@@ -65,12 +65,12 @@ void AttentionLowering::copyQueries() {
   v.commitCopies();
 }
 
-/// Waits for the queries, behind `stages` - 1 commits of tiles.
-void AttentionLowering::finishQueries() {
-  if (queriesReady)
+/// Waits for queries that are on their way, behind `pending` commits of others:
+/// from here on they are a tile.
+void AttentionOpening::finishQueries(int64_t pending) {
+  if (!coming)
     return;
-  queriesReady = true;
-  v.awaitCopies(tiling.getStages() - 1);
+  v.awaitCopies(pending);
   // A negative scale moves its sign into the queries, so that the largest
   // product is the largest logit. Each thread flips what it copied.
   v.when(negative, [&] {
@@ -90,17 +90,20 @@ void AttentionLowering::finishQueries() {
   // Others copied what a warp reads. A pass without keys, which waits for no
   // tile, would leave the output to a place that copies still come to.
   v.barrier();
-  if (!tiling.getKeepQueries())
-    return;
-  for (int64_t m = 0; m < rowSquares; ++m)
-    for (int64_t step = 0; step < channels / 16; ++step)
-      llvm::append_range(queries,
-                         loadFragment(own.rowsFirst, warpBytes, layout.queries,
-                                      16 * m, 32 * step, false));
+  Values tile = {warpRow};
+  if (tiling.getKeepQueries())
+    for (int64_t m = 0; m < rowSquares; ++m)
+      for (int64_t step = 0; step < channels / 16; ++step)
+        llvm::append_range(tile, loadFragment(v, own.rowsFirst, warpBytes,
+                                              layout.queries, 16 * m, 32 * step,
+                                              false));
+  Value queries = coming.getResult();
+  tiles.map(queries, asTile(v, queries.getType(), tile));
+  coming = {};
 }
 
 /// Where this thread's part of the keys and values of a range's first key lies.
-AttentionLowering::Cursor AttentionLowering::beginCopies(const KeyPass &pass) {
+AttentionOpening::Cursor AttentionOpening::beginCopies(const KeyPass &pass) {
   if (pass.source)
     return {};
   Value chunk = v.mul(part.chunk, 16);
@@ -112,8 +115,8 @@ AttentionLowering::Cursor AttentionLowering::beginCopies(const KeyPass &pass) {
 /// Begins to copy tile `tile` of keys and values; a range's are at `cursor`.
 /// Rows behind a range's last key are zero, those behind a list's repeat its
 /// last one.
-void AttentionLowering::copyTile(KeyPass &pass, Value tile, Value stage,
-                                 Cursor cursor) {
+void AttentionOpening::copyTile(KeyPass &pass, Value tile, Value stage,
+                                Cursor cursor) {
   if (pass.source) {
     Value chunk = v.mul(part.chunk, 16);
     cursor = {v.at(keyBase, chunk), v.at(valueBase, chunk)};
@@ -152,8 +155,8 @@ void AttentionLowering::copyTile(KeyPass &pass, Value tile, Value stage,
 }
 
 /// The cursor of the next tile.
-AttentionLowering::Cursor AttentionLowering::advance(const KeyPass &pass,
-                                                     Cursor cursor) {
+AttentionOpening::Cursor AttentionOpening::advance(const KeyPass &pass,
+                                                   Cursor cursor) {
   if (pass.source)
     return cursor;
   return {v.at(cursor.key, v.mul(keyStride, tiling.getKeys())),

@@ -179,6 +179,12 @@ void IndexSource::open(const KeyList &of, Value keyCount, Value threadId,
   });
 }
 
+void IndexSource::resume(Value count, bool blocks, Value at) {
+  ranks = count;
+  list.blockKeys = blocks;
+  shared = at;
+}
+
 /// Copies `bytes` (4 or 16) to shared memory.
 static void copyAsync(NVVMBuilder &v, Value to, Value from, int64_t bytes) {
   NVVM::CpAsyncOp::create(v.b, v.sharedAt(to), from, bytes,

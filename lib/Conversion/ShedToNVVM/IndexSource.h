@@ -107,6 +107,10 @@ public:
   /// may still read.
   void open(const KeyList &list, Value n, Value thread, Value shared);
 
+  /// Reads keys that another source with `count` ranks has fetched, of a list
+  /// of blocks or not.
+  void resume(Value count, bool blocks, Value shared);
+
   /// Ranks, i32.
   Value count() const { return ranks; }
 

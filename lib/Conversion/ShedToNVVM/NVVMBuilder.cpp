@@ -412,11 +412,10 @@ Values NVVMBuilder::loop(Value from, Value to, Value step, ValueRange carried,
   auto loop = scf::ForOp::create(b, from, to, step, carried);
   OpBuilder::InsertionGuard guard(b);
   // Without carried values the builder has put the yield already.
-  if (!loop.getBody()->empty())
-    loop.getBody()->back().erase();
-  b.setInsertionPointToEnd(loop.getBody());
+  b.setInsertionPointToStart(loop.getBody());
   Values next = body(loop.getInductionVar(), loop.getRegionIterArgs());
-  scf::YieldOp::create(b, next);
+  if (!carried.empty())
+    scf::YieldOp::create(b, next);
   return Values(loop.getResults());
 }
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "SelectLowering.h"
+#include "SelectFrame.h"
 
 #include "bundle/abi/Abi.h"
 
@@ -259,21 +259,42 @@ void mlir::heddle::chooseBlocks(NVVMBuilder &v, const KeyChoice &choice,
       .run(scores, shownScores(v, choice, row, which));
 }
 
-void SelectLowering::choose(Value row, Value first) {
-  KeyChoice choice{encoding, group, threads, args, n, thread, shared};
-  choice.pooled = pooled;
-  choice.within = within;
-  if (pooled)
-    choice.pool = scratchRow(v.word(parts));
-  v.loop(v.word(0), v.word(parts), 1, [&](Value part) {
-    Value which = v.add(first, part);
-    v.when(v.compare(CmpIPredicate::slt, v.mul(which, group), rowCount()), [&] {
-      Value keys = scoresOf(part, false);
-      if (!blocks)
-        return chooseKeys(v, choice, row, which, keys);
-      chooseBlocks(v, choice, row, which,
-                   {keys, scoresOf(part, true), scratchRow(v.word(2 * parts)),
-                    scratchRow(v.word(2 * parts + 1))});
+namespace {
+struct LowerTopK : FramePattern<shed::TopKOp, SelectFrame> {
+  using FramePattern::FramePattern;
+  SmallVector<Values> rewrite(shed::TopKOp op, Adaptor adaptor,
+                              PatternBuilder &v) const override {
+    Value mass = Mass::of(adaptor.getMass()).row;
+    Value spanMass =
+        op.getSpan() ? Mass::of(adaptor.getSpan()).row : v.word(f.parts);
+    KeyChoice choice{f.encoding, f.group,  f.threads, f.args,
+                     f.n,        f.thread, f.shared};
+    choice.within = op.getEntriesWithin();
+    v.barrier();
+    if (op.getPooled()) {
+      choice.pooled = static_cast<int64_t>(*op.getPooled());
+      choice.pool = f.scratchRow(v, v.word(f.parts));
+    }
+    v.loop(v.word(0), v.word(f.parts), 1, [&](Value part) {
+      Value which = v.add(f.first, part);
+      Value begin = v.mul(which, f.group);
+      v.when(v.compare(CmpIPredicate::slt, begin, f.rowCount(v)), [&] {
+        Value keys = f.scoresOf(v, part, mass);
+        if (!op.getBlocks())
+          return chooseKeys(v, choice, f.list, which, keys);
+        chooseBlocks(v, choice, f.list, which,
+                     {keys, f.scoresOf(v, part, spanMass),
+                      f.scratchRow(v, v.word(2 * f.parts)),
+                      f.scratchRow(v, v.word(2 * f.parts + 1))});
+      });
     });
-  });
+    return {};
+  }
+};
+} // namespace
+
+void mlir::heddle::populateSelectLists(const TypeConverter &converter,
+                                       RewritePatternSet &patterns,
+                                       const SelectFrame &frame) {
+  patterns.add<LowerTopK>(converter, patterns.getContext(), frame);
 }

@@ -5,14 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionLowering.h"
-#include "SelectLowering.h"
+#include "heddle/Conversion/ShedToNVVM.h"
+
+#include "AttentionFrame.h"
+#include "SelectFrame.h"
 
 #include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Shed/IR/MmaTiling.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/IR/Matchers.h"
 
 namespace mlir::heddle {
 #define GEN_PASS_DEF_CONVERTSHEDTONVVM
@@ -21,6 +25,194 @@ namespace mlir::heddle {
 
 using namespace mlir;
 using namespace mlir::heddle;
+using Values = NVVMBuilder::Values;
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+Value mlir::heddle::asTile(NVVMBuilder &v, Type type, ValueRange values) {
+  return UnrealizedConversionCastOp::create(v.b, type, values).getResult(0);
+}
+
+Values mlir::heddle::asValues(NVVMBuilder &v, TypeRange types, Value tile) {
+  return Values(
+      UnrealizedConversionCastOp::create(v.b, types, tile).getResults());
+}
+
+KeyTile KeyTile::of(ValueRange values) {
+  assert(values.size() == size && "a tile of keys");
+  APInt form;
+  [[maybe_unused]] bool known = matchPattern(values[5], m_ConstantInt(&form));
+  assert(known && "the form of a tile is a constant");
+  return {values[0], values[1], values[2],
+          values[3], values[4], form.getSExtValue()};
+}
+
+Values KeyTile::values(NVVMBuilder &v) const {
+  return {index, rank, stage, count, first, v.word(form)};
+}
+
+QueryTile QueryTile::of(ValueRange values) {
+  return {values.front(), Values(values.drop_front())};
+}
+
+Logits Logits::of(ValueRange values, int64_t columns) {
+  return {Values(values.drop_back()), values.back(), columns};
+}
+
+Values Logits::values() const {
+  Values all = elements;
+  all.push_back(factor);
+  return all;
+}
+
+Softmax Softmax::of(ValueRange values, int64_t rows) {
+  return {Values(values.drop_back(2 * rows)),
+          Values(values.take_back(2 * rows).drop_back(rows)),
+          Values(values.take_back(rows))};
+}
+
+Values Softmax::values() const {
+  Values all = context;
+  llvm::append_range(all, maximum);
+  llvm::append_range(all, sum);
+  return all;
+}
+
+//===----------------------------------------------------------------------===//
+// Patterns
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What the operands are is what the results are: of casts to and from what a
+/// thread has, and of loads of tiles, which copies have brought to where their
+/// keys say.
+template <typename Op> struct HandOn : OpConversionPattern<Op> {
+  using OpConversionPattern<Op>::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(Op op,
+                  typename OpConversionPattern<Op>::OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Value> values;
+    for (ValueRange operand : adaptor.getOperands())
+      llvm::append_range(values, operand);
+    if (this->getTypeConverter()->isLegal(op->getResultTypes()))
+      rewriter.replaceOp(op, values);
+    else
+      rewriter.replaceOpWithMultiple(op, ArrayRef<ValueRange>{values});
+    return success();
+  }
+};
+} // namespace
+
+/// Adds that values of a type are so many of f32 or of words.
+template <typename T>
+static void addCount(TypeConverter &converter, size_t floats, size_t words) {
+  converter.addConversion([=](T type, SmallVectorImpl<Type> &types) {
+    types.append(floats, Float32Type::get(type.getContext()));
+    types.append(words, IntegerType::get(type.getContext(), 32));
+    return success();
+  });
+}
+
+/// Types that have the same values in all kernels, and patterns.
+static void populateCommon(TypeConverter &converter,
+                           RewritePatternSet &patterns) {
+  converter.addConversion([](Type type) { return type; });
+  patterns.add<HandOn<UnrealizedConversionCastOp>, HandOn<shed::LoadKeysOp>,
+               HandOn<shed::LoadValuesOp>>(converter, patterns.getContext());
+}
+
+/// Adds how many values a thread has for tiles: of queries and of keys words.
+static void addTiles(TypeConverter &converter, size_t queries, size_t keys,
+                     size_t logits, size_t logitWords) {
+  addCount<shed::KeysType>(converter, 0, keys);
+  converter.addConversion([=](shed::TileType type,
+                              SmallVectorImpl<Type> &types) {
+    Type word = IntegerType::get(type.getContext(), 32);
+    if (type.getColumns() == shed::Axis::Keys) {
+      types.append(logits, type.getElement());
+      types.append(logitWords, word);
+    } else {
+      types.append(type.getRows() == shed::Axis::Keys ? keys : queries, word);
+    }
+    return success();
+  });
+}
+
+void mlir::heddle::populateShedToNVVMPatterns(TypeConverter &converter,
+                                              RewritePatternSet &patterns,
+                                              const AttentionFrame &f) {
+  populateCommon(converter, patterns);
+  const bool kept = f.tiling.getKeepQueries();
+  addTiles(converter, 1 + (kept ? f.rowSquares * f.channels / 4 : 0),
+           KeyTile::size, 4 * f.rowSquares * f.keySquares + 1, 0);
+  addCount<shed::SoftmaxType>(converter,
+                              4 * f.rowSquares * (f.channelSquares + 1), 0);
+  populateAttentionProducts(converter, patterns, f);
+  populateAttentionLogits(converter, patterns, f);
+  populateAttentionSoftmax(converter, patterns, f);
+}
+
+void mlir::heddle::populateShedToNVVMPatterns(TypeConverter &converter,
+                                              RewritePatternSet &patterns,
+                                              const SelectFrame &f) {
+  populateCommon(converter, patterns);
+  addTiles(converter, ScoredRows::size,
+           1 + (f.exact ? 0 : f.channels / 4 * f.keySquares),
+           4 * f.rowSquares * f.keySquares + 1, ScoredRows::size);
+  addCount<shed::LseType>(converter, 0, 1);
+  addCount<shed::MassType>(converter, 2 * f.keySquares, 1);
+  populateSelectScores(converter, patterns, f);
+  populateSelectLists(converter, patterns, f);
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+/// Lowers what stands below `root`.
+template <typename Frame>
+static LogicalResult lowerTiles(Operation *root, const Frame &frame,
+                                MorePatterns more) {
+  TypeConverter converter;
+  ConversionTarget target(*root->getContext());
+  RewritePatternSet patterns(root->getContext());
+  populateShedToNVVMPatterns(converter, patterns, frame);
+  if (more)
+    more(converter, patterns);
+  scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
+                                                       target);
+  target.addIllegalDialect<shed::ShedDialect>();
+  target.addDynamicallyLegalOp<UnrealizedConversionCastOp>(
+      [&](Operation *op) { return converter.isLegal(op); });
+  target.markUnknownOpDynamicallyLegal([&](Operation *op) {
+    return converter.isLegal(op->getOperandTypes()) &&
+           converter.isLegal(op->getResultTypes());
+  });
+  return applyPartialConversion(root, target, std::move(patterns));
+}
+
+LogicalResult mlir::heddle::lowerToNVVM(shed::KernelOp kernel,
+                                        MorePatterns more) {
+  if (!kernel.getTilingAs<shed::MmaTilingAttr>())
+    return kernel.emitOpError() << "has no tiling for a GPU; run "
+                                   "shed-choose-mma-tiles first";
+  if (failed(shed::verifyMmaTiling(kernel)))
+    return failure();
+  if (kernel.getKind() == shed::KernelKind::Attention) {
+    for (OpenAttention &way : openAttention(kernel))
+      if (failed(lowerTiles(way.root, way.frame, more)))
+        return failure();
+  } else {
+    FailureOr<OpenSelection> open = openSelection(kernel);
+    if (failed(open) || failed(lowerTiles(open->root, open->frame, more)))
+      return failure();
+  }
+  kernel.erase();
+  return success();
+}
 
 namespace {
 struct ConvertShedToNVVM
@@ -29,20 +221,9 @@ struct ConvertShedToNVVM
     SmallVector<shed::KernelOp> kernels;
     getOperation().walk(
         [&](shed::KernelOp kernel) { kernels.push_back(kernel); });
-    for (shed::KernelOp kernel : kernels) {
-      if (!kernel.getTilingAs<shed::MmaTilingAttr>()) {
-        kernel.emitOpError() << "has no tiling for a GPU; run "
-                                "shed-choose-mma-tiles first";
+    for (shed::KernelOp kernel : kernels)
+      if (failed(lowerToNVVM(kernel)))
         return signalPassFailure();
-      }
-      bool attends = kernel.getKind() == shed::KernelKind::Attention;
-      if (failed(shed::verifyMmaTiling(kernel)) ||
-          (!attends && failed(SelectLowering(kernel).run())))
-        return signalPassFailure();
-      if (attends)
-        AttentionLowering(kernel).run();
-      kernel.erase();
-    }
   }
 };
 } // namespace

@@ -40,6 +40,42 @@ private:
   const bool exact;
 };
 
+/// A function of logits, applied to those of a thread one by one.
+class LogitFunction {
+public:
+  /// Logits are products that are multiplied with `factor` for base 2.
+  LogitFunction(NVVMBuilder &v, bool exact, ::heddle::bundle::Scores scores,
+                Value factor, Value head)
+      : v(v), target(v, exact), scores(std::move(scores)) {
+    pair.scale = v.mulf(factor, v.real(0.693147180559945309f));
+    pair.head = head;
+  }
+
+  bool asksQuery() const {
+    return scores.uses(::heddle::bundle::Scores::Query);
+  }
+  bool asksKey() const { return scores.uses(::heddle::bundle::Scores::Key); }
+
+  /// `query` and `key` are null where nobody asks.
+  void apply(Value &logit, Value query, Value key) {
+    pair.product = logit;
+    pair.query = query;
+    pair.key = key;
+    ScoredLogit scored = emitScores(target, scores, pair);
+    logit = scored.value;
+    left = scored.factor;
+  }
+  /// What is left to multiply the results with.
+  Value factor() { return v.real(left * 1.44269504088896341f); }
+
+private:
+  NVVMBuilder &v;
+  ThreadScores target;
+  const ::heddle::bundle::Scores scores;
+  ScoredPair pair;
+  float left = 1;
+};
+
 } // namespace mlir::heddle
 
 #endif // HEDDLE_LIB_CONVERSION_SHEDTONVVM_THREADSCORES_H

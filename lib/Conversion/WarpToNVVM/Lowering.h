@@ -15,22 +15,16 @@
 #ifndef HEDDLE_LIB_CONVERSION_WARPTONVVM_LOWERING_H
 #define HEDDLE_LIB_CONVERSION_WARPTONVVM_LOWERING_H
 
-#include "../ShedToNVVM/NVVMBuilder.h"
+#include "../ShedToNVVM/ThreadPattern.h"
 
 #include "heddle/Dialect/Warp/IR/Warp.h"
-
-#include "mlir/Transforms/DialectConversion.h"
 
 namespace mlir::heddle {
 
 /// Writes what a thread does, before the op that is rewritten.
-class ThreadBuilder : public NVVMBuilder {
+class ThreadBuilder : public PatternBuilder {
 public:
-  ThreadBuilder(Operation *op, ConversionPatternRewriter &rewriter)
-      : NVVMBuilder(op->getLoc(), op->getContext()) {
-    b.setListener(rewriter.getListener());
-    b.setInsertionPoint(op);
-  }
+  using PatternBuilder::PatternBuilder;
 
   Value lane() { return both(threadId(), 31); }
   /// Of the warpgroup: the thread, and the warp.
@@ -64,25 +58,10 @@ void populateMemoryPatterns(const TypeConverter &converter, Patterns &patterns);
 void populatePipelinePatterns(const TypeConverter &converter,
                               Patterns &patterns);
 
-/// A pattern whose `rewrite` writes the op's results, one range for each.
-template <typename Op> class ThreadPattern : public OpConversionPattern<Op> {
+template <typename Op>
+class ThreadPattern : public ValuesPattern<Op, ThreadBuilder> {
 public:
-  using OpConversionPattern<Op>::OpConversionPattern;
-  using Adaptor = typename OpConversionPattern<Op>::OneToNOpAdaptor;
-  using Values = NVVMBuilder::Values;
-
-  virtual SmallVector<Values> rewrite(Op op, Adaptor adaptor,
-                                      ThreadBuilder &v) const = 0;
-
-  LogicalResult
-  matchAndRewrite(Op op, Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    ThreadBuilder v(op, rewriter);
-    SmallVector<Values> results = rewrite(op, adaptor, v);
-    SmallVector<ValueRange> ranges(results.begin(), results.end());
-    rewriter.replaceOpWithMultiple(op, ranges);
-    return success();
-  }
+  using ValuesPattern<Op, ThreadBuilder>::ValuesPattern;
 };
 
 } // namespace mlir::heddle

@@ -35,7 +35,7 @@ static OwningOpRef<ModuleOp> moduleOf(shed::KernelOp kernel) {
   return module;
 }
 
-static std::optional<CudaKernel> codeOf(ModuleOp module, const char *target) {
+std::optional<CudaKernel> test::codeOf(ModuleOp module, const char *target) {
   auto records = mlir::heddle::collectCudaKernels(module);
   auto ptx = mlir::heddle::emitPtx(module, *CudaTarget::get(target));
   if (failed(ptx) || records.size() != 1) {

@@ -27,6 +27,10 @@ struct CudaKernel {
   mlir::heddle::KernelRecord record;
 };
 
+/// The only kernel of a module of machine code. Fails the test where there is
+/// none.
+std::optional<CudaKernel> codeOf(mlir::ModuleOp module, const char *target);
+
 /// By products of warps, for sm_80. Fails the test where there is no code.
 std::optional<CudaKernel> compilePortable(mlir::shed::KernelOp kernel);
 

@@ -152,6 +152,14 @@ template <typename V> void fields(V &v, In<V, Selection> &x) {
   v("cadence", x.cadence);
 }
 
+template <typename V> void fields(V &v, In<V, Fallback> &x) {
+  v("selection", x.selection);
+  v("kind", x.kind);
+  v("group", x.group, Group{});
+  v("keep", x.keep, UpTo{});
+  v("dense_above", x.denseAbove, UpTo{});
+}
+
 template <typename V> void fields(V &v, In<V, Target> &x) {
   v("kind", x.kind);
   v("triple", x.triple);
@@ -360,6 +368,8 @@ template <typename V> void fields(V &v, In<V, Manifest> &x) {
   v("abi", x.abi, Range{0, UINT32_MAX});
   v("targets", x.targets);
   v("selections", x.selections);
+  if (v.has("fallbacks", !x.fallbacks.empty()))
+    v("fallbacks", x.fallbacks);
   v("kernels", x.kernels);
   v("row_kernels", x.rowKernels);
   v("rules", x.rules);

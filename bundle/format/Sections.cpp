@@ -7,6 +7,7 @@
 
 #include "bundle/format/Sections.h"
 
+#include "bundle/format/Crossovers.h"
 #include "bundle/format/NativeCode.h"
 #include "bundle/format/Tilings.h"
 
@@ -23,17 +24,22 @@ Status heddle::bundle::checkSections(const Bundle &bundle) {
     if (Status status = checkNativeCode(bundle.section(name)); !status)
       return status.takeError().withContext("section " + name);
   }
-  return checkTuning(bundle);
+  return checkTables(bundle);
 }
 
-Status heddle::bundle::checkTuning(const Bundle &bundle) {
+Status heddle::bundle::checkTables(const Bundle &bundle) {
   // One without a byte is there, too.
-  const auto &all = bundle.sections();
-  if (std::ranges::find(all, tuningSection, &Bundle::SectionInfo::name) ==
-      all.end())
+  auto check = [&](std::string_view name, auto &&read) {
+    if (std::ranges::find(bundle.sections(), name,
+                          &Bundle::SectionInfo::name) ==
+        bundle.sections().end())
+      return Status::success();
+    if (auto table = read(bundle.section(name)); !table)
+      return Status(
+          table.takeError().withContext("section " + std::string(name)));
     return Status::success();
-  if (auto rules = tilingsFromJson(bundle.section(tuningSection)); !rules)
-    return rules.takeError().withContext("section " +
-                                         std::string(tuningSection));
-  return Status::success();
+  };
+  if (Status status = check(tuningSection, tilingsFromJson); !status)
+    return status;
+  return check(crossoversSection, crossoversFromJson);
 }

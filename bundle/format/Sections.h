@@ -14,11 +14,11 @@ namespace heddle::bundle {
 
 /// Refuses what Bundle::read() does not look at and a later use would refuse:
 /// code for the host that runs something when it is loaded, and what
-/// checkTuning() does.
+/// checkTables() does.
 Status checkSections(const Bundle &bundle);
 
-/// Refuses a section with a table of tilings that none is.
-Status checkTuning(const Bundle &bundle);
+/// Refuses a section with a table, of tilings or of crossovers, that none is.
+Status checkTables(const Bundle &bundle);
 
 } // namespace heddle::bundle
 

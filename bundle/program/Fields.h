@@ -55,6 +55,11 @@ struct Ratio {
   bool operator==(const Ratio &) const = default;
 };
 
+inline bool isMore(Ratio one, Ratio other) {
+  return static_cast<__int128>(one.num) * other.den >
+         static_cast<__int128>(other.num) * one.den;
+}
+
 /// A decimal has at most so many digits, so that a double tells it from every
 /// other.
 inline constexpr size_t maxDecimals = 15;

@@ -200,6 +200,16 @@ struct Selection {
 /// "1/5" or, of a number of keys or blocks, "512".
 std::string keepText(const Selection &selection);
 
+/// A selection whose lists were attended to, and in whose place all keys are.
+struct Fallback {
+  std::string selection; ///< its name
+  Selection::Kind kind = Selection::Kind::Columns;
+  int64_t group = 0; ///< Selection::group
+  Ratio keep;        ///< of the keys, in its lists
+  Ratio denseAbove;  ///< of the keys: lists of more take longer than all
+  bool operator==(const Fallback &) const = default;
+};
+
 /// A machine that the bundle has code for.
 struct Target {
   enum class Kind {
@@ -647,6 +657,7 @@ struct Manifest {
   uint32_t abi = 0;            ///< abi::abiVersion of the compiler
   std::vector<Target> targets; ///< at least one, at most one Host
   std::vector<Selection> selections;
+  std::vector<Fallback> fallbacks;
   std::vector<Kernel> kernels;
   std::vector<RowKernel> rowKernels; ///< each op once if there is a Cuda
                                      ///< target, else none

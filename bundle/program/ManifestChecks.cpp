@@ -124,6 +124,11 @@ void checkSelections(Problem &in, const Manifest &manifest) {
       in.fail(at("selections", i) + ".within",
               "index " + std::to_string(outer) +
                   " is none of a selection before this one");
+  for (size_t i = 0; i < manifest.fallbacks.size(); ++i)
+    if (const Fallback &each = manifest.fallbacks[i];
+        !isMore(each.keep, each.denseAbove))
+      in.fail(at("fallbacks", i) + ".keep",
+              "is no more than dense_above, so that nothing fell back (N12)");
 }
 
 /// A task reads one list of each selection, so its rows lie within a group.

@@ -200,6 +200,21 @@ TEST(Manifest, ListsHaveWhatIsAlwaysListedAndTheBestOfTheOthers) {
   EXPECT_EQ(selection.headsPerList(28, 4), 7);
 }
 
+TEST(Manifest, FallbacksRoundTripThroughJson) {
+  Manifest manifest = testManifest();
+  EXPECT_EQ(toJson(manifest).find("fallbacks"), std::string::npos);
+  manifest.fallbacks = {{"tiles", Selection::Kind::Blocks, 64, {4, 5}, {3, 4}}};
+  Result<Manifest> back = manifestFromJson(toJson(manifest));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->fallbacks, manifest.fallbacks);
+  manifest.fallbacks[0].keep = {3, 4};
+  back = manifestFromJson(toJson(manifest));
+  ASSERT_FALSE(back);
+  EXPECT_EQ(back.error().text(),
+            "manifest: fallbacks[0].keep: is no more than dense_above, so that "
+            "nothing fell back (N12)");
+}
+
 TEST(Manifest, SharesOfSinksRoundTripThroughJson) {
   Manifest manifest = testManifest();
   const Term share = {Term::Kind::Sinks, 0, -1, {1, 10}};

@@ -183,7 +183,8 @@ TEST(Tilings, OtherTextsAreRefused) {
 }
 
 /// A bundle without code for the host, which is looked at, too.
-std::string badSection(const std::string &tuning) {
+std::string badSection(const std::string &table,
+                       std::string_view section = tuningSection) {
   Manifest manifest = testCudaManifest();
   manifest.targets.erase(manifest.targets.begin());
   auto keepCuda = [](std::vector<KernelVariant> &variants) {
@@ -197,7 +198,7 @@ std::string badSection(const std::string &tuning) {
     for (auto &each : kernel.variants)
       each.target = 0;
   Result<std::string> bytes =
-      Bundle::serialize(manifest, {{std::string(tuningSection), tuning}});
+      Bundle::serialize(manifest, {{std::string(section), table}});
   EXPECT_TRUE(bytes) << bytes.error().text();
   Result<Bundle> bundle = Bundle::parse(*bytes, "x.hdl");
   EXPECT_TRUE(bundle) << bundle.error().text();
@@ -216,6 +217,10 @@ TEST(Tilings, OfABundleAreLookedAt) {
                        "garbage")
                 .substr(0, 45),
             "section tuning: a table of tilings is no JSON");
+  EXPECT_EQ(badSection(R"({"dense_above": []})", crossoversSection), "");
+  EXPECT_EQ(badSection("{}", crossoversSection),
+            "section crossovers: a table of crossovers: the field "
+            "\"dense_above\" is missing");
 }
 
 } // namespace

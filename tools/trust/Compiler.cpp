@@ -45,14 +45,17 @@ Error systemError(const std::string &what, int number) {
   return Error(what + ": " + std::strerror(number));
 }
 
+/// The standard streams of a child, and what lies aside.
+constexpr int childFiles = 3 + static_cast<int>(asideFiles.size());
+
 /// A file that has no name.
 class MemoryFile {
 public:
   explicit MemoryFile(const char *name)
       : descriptor(::memfd_create(name, MFD_CLOEXEC)) {
-    // Numbers 0 to 3 are the child's own: dup2() onto itself would close it.
-    if (descriptor >= 0 && descriptor < 4) {
-      int higher = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 4);
+    // The first numbers are the child's own: dup2() onto itself would close it.
+    if (descriptor >= 0 && descriptor < childFiles) {
+      int higher = ::fcntl(descriptor, F_DUPFD_CLOEXEC, childFiles);
       ::close(descriptor);
       descriptor = higher;
     }
@@ -127,7 +130,7 @@ std::string ownFolder() {
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   bool good = ::getppid() == parent;
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < childFiles; ++i)
     good = good && ::dup2(files[i].number(), i) == i;
   if (good) {
     ::execv(arguments[0], arguments);
@@ -192,15 +195,19 @@ Result<std::string> findCompiler(const char *named) {
 
 Result<Ended> runProgram(const std::string &path,
                          const std::vector<std::string> &arguments,
-                         std::string_view input, std::string_view aside,
+                         std::string_view input, const Aside &aside,
                          const std::function<bool()> &interrupted) {
-  MemoryFile files[] = {MemoryFile("heddle-in"), MemoryFile("heddle-out"),
-                        MemoryFile("heddle-messages"),
-                        MemoryFile("heddle-aside")};
+  MemoryFile files[childFiles] = {
+      MemoryFile("heddle-in"), MemoryFile("heddle-out"),
+      MemoryFile("heddle-messages"), MemoryFile("heddle-aside"),
+      MemoryFile("heddle-aside")};
   for (const MemoryFile &file : files)
     if (file.number() < 0)
       return systemError("no file in memory for " + path, errno);
-  if (!files[0].write(input) || !files[3].write(aside))
+  bool written = files[0].write(input);
+  for (size_t i = 0; i < aside.size(); ++i)
+    written = written && files[3 + i].write(aside[i]);
+  if (!written)
     return systemError("the input of " + path, errno);
 
   std::vector<char *> words = {const_cast<char *>(path.c_str())};

@@ -10,6 +10,7 @@
 
 #include "bundle/Result.h"
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -36,14 +37,15 @@ struct Ended {
 };
 
 /// Where a program that runProgram() runs finds what is `aside`.
-inline constexpr const char *asideFile = "/proc/self/fd/3";
+inline constexpr std::array asideFiles = {"/proc/self/fd/3", "/proc/self/fd/4"};
+using Aside = std::array<std::string_view, asideFiles.size()>;
 
 /// Runs it to its end, or until `interrupted` is true: it is then ended, and
 /// the error is "interrupted". It ends when this process does. Waits without a
 /// bound.
 Result<Ended> runProgram(const std::string &path,
                          const std::vector<std::string> &arguments,
-                         std::string_view input, std::string_view aside = {},
+                         std::string_view input, const Aside &aside = {},
                          const std::function<bool()> &interrupted = nullptr);
 
 } // namespace heddle::trust

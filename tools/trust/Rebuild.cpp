@@ -19,15 +19,23 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-/// The compiler's standard output for the bundle's schedule and its table of
-/// tilings.
+/// Sections with tables that a compiler is given, in the order of asideFiles,
+/// and by which option.
+constexpr struct {
+  std::string_view section;
+  const char *option;
+} tables[] = {{bundle::tuningSection, "--tuning="},
+              {bundle::crossoversSection, "--dense-where-faster="}};
+
+/// The compiler's standard output for the bundle's schedule and its tables.
 Result<std::string> compile(const std::string &compiler,
                             const Arguments &arguments,
                             const bundle::Bundle &old,
                             const std::function<bool()> &interrupted) {
-  Result<Ended> ended =
-      runProgram(compiler, arguments, old.section(bundle::scheduleSection),
-                 old.section(bundle::tuningSection), interrupted);
+  Result<Ended> ended = runProgram(
+      compiler, arguments, old.section(bundle::scheduleSection),
+      {old.section(tables[0].section), old.section(tables[1].section)},
+      interrupted);
   if (!ended)
     return ended.takeError();
   if (!ended->succeeded()) {
@@ -35,9 +43,10 @@ Result<std::string> compile(const std::string &compiler,
     while (said.ends_with('\n'))
       said.pop_back();
     // What only the compiler knows by that name.
-    for (size_t at; (at = said.find(asideFile)) != std::string::npos;)
-      said.replace(at, std::string_view(asideFile).size(),
-                   "the bundle's section tuning");
+    for (size_t i = 0; i < asideFiles.size(); ++i)
+      for (size_t at; (at = said.find(asideFiles[i])) != std::string::npos;)
+        said.replace(at, std::string_view(asideFiles[i]).size(),
+                     "the bundle's section " + std::string(tables[i].section));
     return Error(
         "the schedule in the bundle could not be compiled by " + compiler +
         (said.empty() ? std::string(", which says nothing") : ":\n" + said));
@@ -89,8 +98,9 @@ Arguments argumentsFor(const bundle::Bundle &old, const std::string &host) {
                          "--index-encoding=" +
                              (encoding.empty() ? "auto" : encoding),
                          assembled ? "--ptxas=auto" : "--ptxas=none"};
-  if (!old.section(bundle::tuningSection).empty())
-    arguments.push_back(std::string("--tuning=") + asideFile);
+  for (size_t i = 0; i < asideFiles.size(); ++i)
+    if (!old.section(tables[i].section).empty())
+      arguments.push_back(std::string(tables[i].option) + asideFiles[i]);
   return arguments;
 }
 
@@ -112,7 +122,7 @@ Result<std::string> rebuild(const bundle::Bundle &old,
                             const std::function<bool()> &interrupted) {
   if (old.section(bundle::scheduleSection).empty())
     return Error("the bundle holds no schedule that could be compiled anew");
-  if (Status status = bundle::checkTuning(old); !status)
+  if (Status status = bundle::checkTables(old); !status)
     return status.takeError();
   Result<std::string> compiler = findCompiler();
   if (!compiler)

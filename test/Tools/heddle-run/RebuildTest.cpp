@@ -28,7 +28,7 @@ TEST(Rebuild, RefusesTablesOfTilingsThatVerifyRefuses) {
     const std::string says = "section tuning: a table of tilings has " +
                              std::to_string(table.size()) +
                              " bytes, expected 1 to 1048576";
-    Status checked = bundle::checkTuning(*bundle);
+    Status checked = bundle::checkTables(*bundle);
     ASSERT_FALSE(checked);
     EXPECT_EQ(checked.error().text(), says);
     Result<std::string> rebuilt = trust::rebuild(*bundle);

@@ -128,7 +128,7 @@ void checkSelections(Problem &in, const Manifest &manifest) {
     if (const Fallback &each = manifest.fallbacks[i];
         !isMore(each.keep, each.denseAbove))
       in.fail(at("fallbacks", i) + ".keep",
-              "is no more than dense_above, so that nothing fell back (N12)");
+              "is no more than dense_above, so that nothing fell back (N13)");
 }
 
 /// A task reads one list of each selection, so its rows lie within a group.

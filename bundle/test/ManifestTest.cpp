@@ -212,7 +212,7 @@ TEST(Manifest, FallbacksRoundTripThroughJson) {
   ASSERT_FALSE(back);
   EXPECT_EQ(back.error().text(),
             "manifest: fallbacks[0].keep: is no more than dense_above, so that "
-            "nothing fell back (N12)");
+            "nothing fell back (N13)");
 }
 
 TEST(Manifest, SharesOfSinksRoundTripThroughJson) {

@@ -11,6 +11,7 @@
 #include "Targets.h"
 
 #include "bundle/format/Bundle.h"
+#include "bundle/format/Crossovers.h"
 #include "bundle/program/Program.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
@@ -185,7 +186,19 @@ LogicalResult Compilation::runSchedule() {
 }
 
 LogicalResult Compilation::runPlan() {
-  if (failed(runPasses(module, Level::Plan, timing, populatePlanPipeline)))
+  std::vector<bundle::Crossover> crossovers;
+  std::vector<bundle::Target> targets;
+  if (!options.crossovers.empty()) {
+    auto table = bundle::crossoversFromJson(options.crossovers);
+    if (!table)
+      return emitError(module.getLoc()) << table.error().text();
+    crossovers = std::move(*table);
+    for (const TargetJob &job : jobs)
+      targets.push_back(job.backend->description());
+  }
+  if (failed(runPasses(module, Level::Plan, timing, [&](OpPassManager &pm) {
+        populatePlanPipeline(pm, crossovers, targets);
+      })))
     return failure();
   auto plans = module.getOps<PlanOp>();
   assert(llvm::hasSingleElement(plans) && "parseSchedule leaves one schedule");
@@ -297,6 +310,8 @@ LogicalResult Compilation::runBundle() {
       {std::string(bundle::planSection), plan}};
   if (!options.backend.tuning.empty())
     sections.emplace_back(bundle::tuningSection, options.backend.tuning);
+  if (!options.crossovers.empty())
+    sections.emplace_back(bundle::crossoversSection, options.crossovers);
   llvm::move(code, std::back_inserter(sections));
   auto bytes = bundle::Bundle::serialize(result.manifest, sections);
   if (!bytes)

@@ -31,7 +31,11 @@ void mlir::heddle::populateSchedulePipeline(OpPassManager &pm) {
       mostRounds));
 }
 
-void mlir::heddle::populatePlanPipeline(OpPassManager &pm) {
+void mlir::heddle::populatePlanPipeline(
+    OpPassManager &pm, ArrayRef<::heddle::bundle::Crossover> crossovers,
+    ArrayRef<::heddle::bundle::Target> targets) {
   pm.addPass(createHeddlePlanSteps());
+  if (!crossovers.empty())
+    pm.addPass(createHeddleFallBackToDense(crossovers, targets));
   pm.addPass(createHeddleVerifyPlan());
 }

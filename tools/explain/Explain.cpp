@@ -232,6 +232,22 @@ bool reads(const Manifest &manifest, const Rule &rule, size_t selection) {
       });
 }
 
+ListReads readsOf(const Manifest &manifest, size_t selection) {
+  ListReads reads{.someRows =
+                      std::any_of(manifest.passes.begin(),
+                                  manifest.passes.end(), [](const Pass &pass) {
+                                    return !pass.computesAllRows();
+                                  })};
+  for (const Kernel &kernel : manifest.kernels)
+    for (const Term &term : kernel.terms)
+      if (readsList(term) && static_cast<size_t>(term.selection) == selection) {
+        reads.read = true;
+        reads.bounded |= !term.within.empty();
+        reads.scored |= !kernel.scores.empty();
+      }
+  return reads;
+}
+
 SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
                                       const std::vector<size_t> &rules,
                                       const Sources &sources,
@@ -272,6 +288,11 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
   result.read = std::any_of(
       manifest.rules.begin(), manifest.rules.end(),
       [&](const Rule &rule) { return reads(manifest, rule, index); });
+  if (auto above = fallsBackAbove(request.crossovers, manifest.targets,
+                                  selection, readsOf(manifest, index)))
+    result.fallsBackAbove = *above;
+  else
+    result.stays = above.error().text();
   const int64_t lists =
       request.shape.heads /
       selection.headsPerList(request.shape.heads, request.shape.kvHeads);
@@ -303,6 +324,12 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
 }
 
 } // namespace
+
+void heddle::explain::takeFrom(ExplainRequest &request, const Bundle &bundle) {
+  request.source = bundle.section(scheduleSection);
+  if (auto table = crossoversFromJson(bundle.section(crossoversSection)))
+    request.crossovers = std::move(*table);
+}
 
 Status heddle::explain::check(const ExplainRequest &request) {
   const SimulationRequest &run = request.run;

@@ -9,6 +9,8 @@
 #define HEDDLE_TOOLS_EXPLAIN_EXPLAIN_H
 
 #include "bundle/Result.h"
+#include "bundle/format/Bundle.h"
+#include "bundle/format/Crossovers.h"
 #include "bundle/program/Manifest.h"
 #include "tools/explain/Cost.h"
 #include "tools/explain/Machine.h"
@@ -40,7 +42,13 @@ struct ExplainRequest {
   double salientShare = 1; ///< RunCostRequest::salientShare
   std::string source;      ///< the schedule's text, whose spelling is kept
   std::string machine;     ///< as machineNamed(); "": the bundle's
+  /// That heddlec's --dense-where-faster goes by.
+  std::vector<bundle::Crossover> crossovers = bundle::measuredCrossovers();
 };
+
+/// Takes the schedule's text and the table of crossovers of a bundle that has
+/// them.
+void takeFrom(ExplainRequest &request, const bundle::Bundle &bundle);
 
 /// How many positions a set has: what depends on the run has room between both.
 struct RowCount {
@@ -114,6 +122,9 @@ struct SelectionExplanation {
   /// of what there is takes less time than dense attention.
   double fasterBelow = 1;
   bool read = true; ///< by attention; else others choose within it alone
+  /// bundle::fallsBackAbove(); if there is none, why.
+  std::optional<bundle::Ratio> fallsBackAbove;
+  std::string stays;
   bool faster() const {
     return !read ||
            static_cast<double>(keys) < fasterBelow * static_cast<double>(of);

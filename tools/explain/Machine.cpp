@@ -7,7 +7,10 @@
 
 #include "tools/explain/Machine.h"
 
+#include "bundle/format/Crossovers.h"
+
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 
 using namespace heddle;
@@ -17,12 +20,13 @@ namespace {
 
 constexpr Machine h200 = {.name = "h200",
                           .label = "one NVIDIA H200, bf16",
+                          .target = "sm_90a",
                           .products = 720e12,
                           .memory = 3.5e12,
                           .whole = {.dense = 720e12,
                                     .band = 640e12,
-                                    .blocks = {370e12, 540e12, 640e12},
-                                    .columns = {260e12, 510e12, 640e12},
+                                    .blocks = {},
+                                    .columns = {},
                                     .edge = 320},
                           .others = {.dense = 425e12,
                                      .band = 350e12,
@@ -48,12 +52,13 @@ constexpr Machine h100 = [] {
 /// Two cores with AVX-512 and bf16 dot products, without AMX.
 constexpr Machine cpu = {.name = "cpu",
                          .label = "two cores of an AMD EPYC (Zen 5), bf16",
+                         .target = "znver5",
                          .products = 850e9,
                          .memory = 25e9,
                          .whole = {.dense = 700e9,
                                    .band = 600e9,
-                                   .blocks = {650e9, 650e9, 650e9},
-                                   .columns = {680e9, 690e9, 700e9},
+                                   .blocks = {},
+                                   .columns = {},
                                    .edge = 0},
                          .others = {.dense = 700e9,
                                     .band = 600e9,
@@ -67,7 +72,26 @@ constexpr Machine cpu = {.name = "cpu",
                          .launch = 5e-6,
                          .wait = 0};
 
-constexpr Machine machines[] = {h200, h100, cpu};
+/// At a crossover a list takes the time of all keys.
+Machine withLists(Machine machine) {
+  using Kind = bundle::Selection::Kind;
+  for (auto [kind, rates] : {std::pair(Kind::Blocks, &machine.whole.blocks),
+                             std::pair(Kind::Columns, &machine.whole.columns)})
+    for (size_t i = 0; i < rates->size(); ++i) {
+      const bundle::Crossover *entry = bundle::findCrossover(
+          bundle::measuredCrossovers(), machine.target, kind, 32 << i);
+      assert(entry && "the built-in table has those of all machines");
+      (*rates)[i] =
+          machine.whole.dense * static_cast<double>(entry->percent) / 100;
+    }
+  return machine;
+}
+
+const std::array<Machine, 3> &allMachines() {
+  static const std::array all = {withLists(h200), withLists(h100),
+                                 withLists(cpu)};
+  return all;
+}
 
 constexpr int64_t tileKeys = 64;
 /// KernelVariant::leastKeys of the built-in table of tilings, whose forms for
@@ -107,7 +131,7 @@ double attentionRate(const Machine &machine, const LayerStep &step,
 
 Result<Machine> heddle::explain::machineNamed(std::string_view name) {
   std::string all;
-  for (const Machine &machine : machines) {
+  for (const Machine &machine : allMachines()) {
     if (machine.name == name)
       return machine;
     all += (all.empty() ? "" : ", ") + std::string(machine.name);
@@ -121,7 +145,7 @@ const Machine &heddle::explain::machineOf(const bundle::Manifest &manifest) {
                          [](const bundle::Target &target) {
                            return target.kind == bundle::Target::Kind::Cuda;
                          });
-  return gpu ? h200 : cpu;
+  return allMachines()[gpu ? 0 : 2];
 }
 
 double heddle::explain::fasterBelow(const Machine &machine, bool blocks,

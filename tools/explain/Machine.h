@@ -26,16 +26,18 @@ namespace heddle::explain {
 /// Rates of one machine, in operations, bytes and seconds: the measured figures
 /// of docs/Performance.md, of an H100 the H200's with its own memory's rate.
 struct Machine {
-  const char *name;  ///< as --machine takes it
-  const char *label; ///< for people
-  double products;   ///< operations a second of large products
-  double memory;     ///< bytes a second of weights and rows
+  const char *name;   ///< as --machine takes it
+  const char *label;  ///< for people
+  const char *target; ///< whose crossovers its lists have
+  double products;    ///< operations a second of large products
+  double memory;      ///< bytes a second of weights and rows
   /// Attention: operations a second of kept pairs.
   struct Attention {
     double dense;
-    double band;                   ///< windows and sinks
-    std::array<double, 3> blocks;  ///< of 32, 64 and 128
-    std::array<double, 3> columns; ///< lists for 32, 64 and 128 rows
+    double band; ///< windows and sinks
+    /// Blocks of 32, 64 and 128, lists for 32, 64 and 128 rows. Those of
+    /// `whole` come of the measured crossovers.
+    std::array<double, 3> blocks, columns;
     /// What a block of rows does beside its keys, and at their edges, takes as
     /// long as so many keys.
     double edge;

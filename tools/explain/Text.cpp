@@ -248,7 +248,11 @@ std::string selectionText(const Selection &selection,
     text += "  dense attention takes less time: on " +
             std::string(explanation.machine.label) + ", lists for " +
             rowsText(selection.group) + " gain below " + share +
-            (longer ? ", lists for more rows below a larger share\n" : "\n");
+            (longer ? ", lists for more rows below a larger share\n" : "\n") +
+            "  heddlec --dense-where-faster " +
+            (cost.fallsBackAbove
+                 ? "attends to all keys in their place\n"
+                 : "leaves them: " + selection.name + " " + cost.stays + "\n");
   }
   for (size_t i = 0; i < cost.lists.size(); ++i) {
     const SelectionExplanation::Lists &lists = cost.lists[i];
@@ -266,6 +270,26 @@ std::string selectionText(const Selection &selection,
     text += "\n";
   }
   return text;
+}
+
+double valueOf(Ratio ratio) {
+  return static_cast<double>(ratio.num) / static_cast<double>(ratio.den);
+}
+
+/// "36%".
+std::string percentText(Ratio ratio) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.4g%%", 100 * valueOf(ratio));
+  return text;
+}
+
+std::string fallbackText(const Fallback &fallback) {
+  return "all keys in place of " + fallback.selection + ", which keeps " +
+         percentText(fallback.keep) + " of the " +
+         (fallback.kind == Selection::Kind::Blocks ? "blocks" : "keys") +
+         " for each " + rowsText(fallback.group) +
+         ": dense attention takes less time above " +
+         percentText(fallback.denseAbove) + " (--dense-where-faster)\n";
 }
 
 /// What only GPU kernels have: "128 threads, shared memory 65.5 kB".
@@ -539,7 +563,10 @@ std::string heddle::explain::toText(const Explanation &explanation,
     for (const PhaseExplanation &phase : rule.phases)
       text += phaseText(phase, explanation.densePairs);
   }
-  text += explanation.selections.empty() ? "" : "\n";
+  text +=
+      explanation.selections.empty() && manifest.fallbacks.empty() ? "" : "\n";
+  for (const Fallback &fallback : manifest.fallbacks)
+    text += fallbackText(fallback);
   for (size_t i = 0; i < explanation.selections.size(); ++i)
     text += selectionText(manifest.selections[i], explanation.selections[i],
                           explanation);
@@ -700,6 +727,10 @@ std::string heddle::explain::toJson(const Explanation &explanation) {
     if (!selection.readers.empty())
       item["read_in"] = selection.readers;
     item["faster_below"] = selection.fasterBelow;
+    item["falls_back_above"] =
+        selection.fallsBackAbove
+            ? ordered_json(valueOf(*selection.fallsBackAbove))
+            : ordered_json();
     item["lists"] = ordered_json::array();
     for (size_t i = 0; i < selection.lists.size(); ++i) {
       const SelectionExplanation::Lists &lists = selection.lists[i];
@@ -713,6 +744,14 @@ std::string heddle::explain::toJson(const Explanation &explanation) {
     }
     json["selections"].push_back(std::move(item));
   }
+  json["fallbacks"] = ordered_json::array();
+  for (const Fallback &fallback : explanation.manifest.fallbacks)
+    json["fallbacks"].push_back(
+        {{"selection", fallback.selection},
+         {"kind", bundle::detail::nameOf(fallback.kind)},
+         {"group", fallback.group},
+         {"keep", valueOf(fallback.keep)},
+         {"dense_above", valueOf(fallback.denseAbove)}});
   json["kernels"] = ordered_json::array();
   for (const Kernel &kernel : explanation.manifest.kernels) {
     ordered_json item;

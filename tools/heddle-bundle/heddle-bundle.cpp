@@ -170,7 +170,7 @@ int dump(const DumpOptions &options) {
   Result<ExplainRequest> request = resolveRequest(options.request);
   if (!request)
     return report(request.error());
-  request->source = bundle->section(scheduleSection);
+  takeFrom(*request, *bundle);
   Result<Explanation> explanation = explainRun(bundle->manifest(), *request);
   if (!explanation)
     return report(

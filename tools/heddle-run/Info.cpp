@@ -114,7 +114,7 @@ Status printInfo(const RunOptions &options) {
         readBundle(options.bundle, options.digests, options.rebuild);
     if (!read)
       return read.takeError();
-    request.source = read->section(bundle::scheduleSection);
+    explain::takeFrom(request, *read);
     Result<explain::Explanation> explanation =
         explain::explainRun(read->manifest(), request);
     if (!explanation)

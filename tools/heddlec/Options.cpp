@@ -10,6 +10,7 @@
 #include "Messages.h"
 #include "Usage.h"
 #include "bundle/format/Bundle.h"
+#include "bundle/format/Crossovers.h"
 #include "bundle/format/File.h"
 #include "bundle/format/Tilings.h"
 #include "bundle/program/Printable.h"
@@ -122,6 +123,12 @@ struct Flags {
                "(sm_90a), instead of the built-in one; {\"wgmma\": []} "
                "is the table without them"),
       cl::value_desc("file.json"), cl::cat(category)};
+  cl::opt<std::string> denseWhereFaster{
+      "dense-where-faster",
+      cl::desc("Attend to all keys where a selection keeps more of them than "
+               "is faster on the targets, by a table of what was measured or "
+               "one of yours; tokens are then those of dense attention there"),
+      cl::value_desc("file.json"), cl::ValueOptional, cl::cat(category)};
   cl::opt<std::string> schedule{
       "schedule", cl::desc("Which schedule, if the file has several"),
       cl::value_desc("name"), cl::cat(category)};
@@ -236,6 +243,11 @@ constexpr const char *overview =
     "  heddlec examples/pulsecol.mlir --set keep=1/2 --set group=128\n"
     "  heddlec examples/pulsecol.mlir --target=cuda:sm_90a --compile-to=code\n"
     "  heddlec examples/dense.mlir --target=cuda:sm_90a --tuning=h200.json\n"
+    "  heddlec examples/sparsed.mlir --target=cuda:sm_90a "
+    "--dense-where-faster\n"
+    "                                                    dense attention "
+    "where lists\n"
+    "                                                    take longer\n"
     "  heddlec examples/elastic-cache.mlir --layers=32   for a model of so "
     "many:\n"
     "                                                    refused if it names "
@@ -348,6 +360,28 @@ CacheOptions readCacheOptions(const Flags &flags) {
   cache.stats = flags.cacheStats;
   cache.clear = flags.cacheClear;
   return cache;
+}
+
+/// The text of a table that `read` takes; none, after an error, if it takes
+/// none.
+template <typename Read>
+std::optional<std::string> readTable(const cl::opt<std::string> &flag,
+                                     ::heddle::Status (*checkSize)(uint64_t),
+                                     Read read) {
+  std::string problem;
+  // No device, which may have no end.
+  auto text = ::heddle::bundle::readRegularFile(
+      flag, 0,
+      [&](std::string_view, uint64_t size) { return checkSize(size); });
+  if (!text)
+    problem = text.error().text();
+  else if (auto table = read(*text); !table)
+    problem = ::heddle::printablePath(flag) + ": " + table.error().text();
+  if (problem.empty())
+    return std::move(*text);
+  llvm::WithColor::error(messages(), "heddlec")
+      << "--" << flag.ArgStr << ": " << problem << "\n";
+  return std::nullopt;
 }
 
 RequestOptions readRequest(const Flags &flags) {
@@ -496,26 +530,27 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
     options.compiler.targets.assign(flags.targets.begin(), flags.targets.end());
   options.compiler.backend.assembler = flags.assembler;
   if (flags.tuning.getNumOccurrences()) {
-    // No device, which may have no end.
-    auto table = ::heddle::bundle::readRegularFile(
-        flags.tuning, 0, [](std::string_view, uint64_t size) {
-          return ::heddle::bundle::checkTilingsSize(size);
-        });
+    auto table = readTable(flags.tuning, ::heddle::bundle::checkTilingsSize,
+                           ::heddle::bundle::tilingsFromJson);
     if (!table) {
-      llvm::WithColor::error(messages(), "heddlec")
-          << "--tuning: " << table.error().text() << "\n";
-      exitCode = 1;
-      return options;
-    }
-    if (auto rules = ::heddle::bundle::tilingsFromJson(*table); !rules) {
-      llvm::WithColor::error(messages(), "heddlec")
-          << "--tuning: " << ::heddle::printablePath(flags.tuning) << ": "
-          << rules.error().text() << "\n";
       exitCode = 1;
       return options;
     }
     options.compiler.backend.tuning = std::move(*table);
     options.compiler.backend.tuningFile = flags.tuning;
+  }
+  if (flags.denseWhereFaster.getNumOccurrences()) {
+    auto table = flags.denseWhereFaster.empty()
+                     ? std::optional<std::string>(
+                           std::in_place, ::heddle::bundle::builtInCrossovers())
+                     : readTable(flags.denseWhereFaster,
+                                 ::heddle::bundle::checkCrossoversSize,
+                                 ::heddle::bundle::crossoversFromJson);
+    if (!table) {
+      exitCode = 1;
+      return options;
+    }
+    options.compiler.crossovers = std::move(*table);
   }
   options.compiler.encoding = encodingOf(flags.encoding);
   options.compiler.schedule = flags.schedule;
@@ -549,9 +584,9 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
     exitCode = usageError(problem);
   else if (std::string problem = readSettings(flags, options); !problem.empty())
     exitCode = usageError(problem);
-  else if (std::string problem =
-               checkOptions(options, {options.input, flags.tuning,
-                                      request.follow.value_or("")});
+  else if (std::string problem = checkOptions(
+               options, {options.input, flags.tuning, flags.denseWhereFaster,
+                         request.follow.value_or("")});
            !problem.empty())
     exitCode = usageError(problem);
   else if (std::string problem = resolve(request, options); !problem.empty())

@@ -74,6 +74,9 @@ LogicalResult writeExplanation(const Options &options, StringRef source,
                                const ::heddle::bundle::Manifest &manifest) {
   ::heddle::explain::ExplainRequest request = options.request;
   request.source = source.str();
+  if (auto table =
+          ::heddle::bundle::crossoversFromJson(options.compiler.crossovers))
+    request.crossovers = std::move(*table);
   auto explanation = ::heddle::explain::explainRun(manifest, request);
   if (!explanation)
     return fail("--explain: " + explanation.error().text());

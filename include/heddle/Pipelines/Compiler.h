@@ -60,6 +60,10 @@ struct CompilerOptions {
   /// target's own defaults.
   SmallVector<std::string> elementTypes;
   SmallVector<int64_t> headDims = {64, 128};
+  /// A table of crossovers (`bundle/format/Crossovers.h`): where a selection
+  /// keeps more than is faster on all targets, all keys are attended to. "":
+  /// nowhere.
+  std::string crossovers = {};
   /// The encoding of index lists, where a target has a choice; by default the
   /// one that takes the fewest bytes for the schedule's selections.
   std::optional<::heddle::bundle::Encoding> encoding;

@@ -13,6 +13,8 @@
 #ifndef HEDDLE_PIPELINES_PIPELINES_H
 #define HEDDLE_PIPELINES_PIPELINES_H
 
+#include "bundle/format/Crossovers.h"
+
 #include "mlir/Pass/PassManager.h"
 
 namespace mlir::heddle {
@@ -23,8 +25,11 @@ void populateSchedulePipeline(OpPassManager &pm);
 
 /// Afterwards each schedule is a `heddle.plan`: phases partition the steps,
 /// every read of a selection has an earlier write, each distinct kernel is
-/// named once.
-void populatePlanPipeline(OpPassManager &pm);
+/// named once. With a table, selections that keep more than is faster on all
+/// targets have fallen back to dense attention.
+void populatePlanPipeline(OpPassManager &pm,
+                          ArrayRef<::heddle::bundle::Crossover> crossovers = {},
+                          ArrayRef<::heddle::bundle::Target> targets = {});
 
 // What follows is each machine's own: Backend::populateTilePasses() and
 // populateMachinePasses().

@@ -20,6 +20,12 @@ bundle::Manifest mlir::heddle::exportManifest(PlanOp plan) {
   bundle::Manifest manifest = Program::of(plan)->manifest;
   manifest.schedule = plan.getSymName().str();
   manifest.abi = ::heddle::abi::abiVersion;
+  for (FallbackOp op : plan.getBody()->getOps<FallbackOp>()) {
+    const bundle::Selection rule = op.getRule();
+    manifest.fallbacks.push_back({op.getSelection().str(), rule.kind,
+                                  rule.group, rule.keep,
+                                  op.getDenseAboveAttr().getValue()});
+  }
   return manifest;
 }
 

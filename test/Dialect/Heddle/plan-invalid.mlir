@@ -433,3 +433,26 @@ heddle.plan @N4 {
     }
   }
 }
+
+// -----
+
+heddle.plan @N12 {
+  // expected-error@+1 {{is of a selection that keeps no more than the share above which dense attention is faster}}
+  heddle.fallback "cols" columns(keep = 0.2, group = 32) by mean_probability dense_above 0.36
+  heddle.rule default {}
+}
+
+// -----
+
+heddle.plan @N12 {
+  // expected-error@+1 {{is of a selection that keeps no more than the share above which dense attention is faster}}
+  heddle.fallback "cols" columns(keep = 512, group = 32) by mean_probability dense_above 0.36
+  heddle.rule default {}
+}
+
+// -----
+
+heddle.plan @N12 {
+  // expected-error@+1 {{expected 'dense_above'}}
+  heddle.fallback "cols" columns(keep = 0.5, group = 32) by mean_probability above 0.36
+}

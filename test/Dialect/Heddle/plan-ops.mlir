@@ -10,6 +10,8 @@ heddle.plan @all {
   heddle.selection @cols columns(keep = 1/5, group = 128, rounding = floor) by mean_probability on uniform(window = 3/10, count = 16)
   // CHECK-NEXT: heddle.selection @more columns(keep = 1/3, group = 32, rounding = round) by mean_probability on at(step = 3){{$}}
   heddle.selection @more columns(keep = 1/3, group = 32, rounding = round) by mean_probability on at(step = 3)
+  // CHECK-NEXT: heddle.fallback "tiles" blocks(keep = 0.8, size = 64) by mean_probability isolating(spans) dense_above 0.75{{$}}
+  heddle.fallback "tiles" blocks(keep = 4/5, size = 64) by mean_probability isolating(spans) dense_above 75 percent
   // CHECK-NEXT: heddle.kernel @d attention dense{{$}}
   heddle.kernel @d attention
   // CHECK-NEXT: heddle.kernel @dl attention dense writes_lse{{$}}

@@ -27,7 +27,7 @@ std::string mlir::heddle::variantSymbol(StringRef kernel, StringRef elementType,
 LogicalResult PlanOp::verifyRegions() {
   // N1: a plan holds selections, kernels, rules and a program of rows and keys.
   for (Operation &op : *getBody())
-    if (!isa<SelectionOp, KernelOp, RuleOp>(op) &&
+    if (!isa<SelectionOp, FallbackOp, KernelOp, RuleOp>(op) &&
         !(op.getName().getRegisteredInfo() &&
           isOfSchedules(*op.getName().getRegisteredInfo())))
       return op.emitOpError("does not belong in a heddle.plan");
@@ -54,6 +54,40 @@ LogicalResult PlanOp::verifyRegions() {
   if (!fallback)
     return emitOpError("needs a default rule");
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// FallbackOp
+//===----------------------------------------------------------------------===//
+
+ParseResult FallbackOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto &properties = result.getOrAddProperties<Properties>();
+  return failure(parser.parseAttribute(properties.selection) ||
+                 parseSelected(parser, properties.rule) ||
+                 parser.parseKeyword("dense_above") ||
+                 parseRatio(parser,
+                            "the share above which dense attention is faster",
+                            properties.dense_above, /*most=*/1) ||
+                 parser.parseOptionalAttrDict(result.attributes));
+}
+
+void FallbackOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << getSelectionAttr() << ' ';
+  printSelected(printer, getRuleAttr());
+  printer << " dense_above ";
+  printRatio(printer, getDenseAboveAttr());
+  printer.printOptionalAttrDict((*this)->getAttrs(),
+                                {"selection", "rule", "dense_above"});
+}
+
+// N13: lists that keep no more are as fast.
+LogicalResult FallbackOp::verify() {
+  const ::heddle::bundle::Selection rule = getRule();
+  if (rule.count == 0 &&
+      ::heddle::bundle::isMore(rule.keep, getDenseAboveAttr().getValue()))
+    return success();
+  return emitOpError("is of a selection that keeps no more than the share "
+                     "above which dense attention is faster");
 }
 
 //===----------------------------------------------------------------------===//

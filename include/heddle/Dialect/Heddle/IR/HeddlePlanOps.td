@@ -22,7 +22,8 @@ def Heddle_PlanOp : Heddle_Op<"plan", [
     SymbolTable]> {
   let summary = "a step program and the kernels that it runs";
   let description = [{
-    Holds `heddle.selection`s, `heddle.kernel`s and `heddle.rule`s, in any order.
+    Holds `heddle.selection`s, `heddle.kernel`s and `heddle.rule`s, in any order,
+    and `heddle.fallback`s.
     Exactly one rule is the default; the others name disjoint ranges of layers.
 
     What all layers have in common stands beside them, in the schedule's own ops:
@@ -85,6 +86,27 @@ def Heddle_SelectionOp : Heddle_Op<"selection", [
     $sym_name custom<Selected>($rule) (`of` $rows^)? (`always` $always^)?
     (`within` $within^)? `on` custom<Cadence>($cadence) attr-dict
   }];
+}
+
+def Heddle_FallbackOp : Heddle_Op<"fallback", [
+    HasParent<"::mlir::heddle::PlanOp">]> {
+  let summary = "a selection in place of whose keys all are attended to";
+  let description = [{
+    Attention over lists of so many keys takes longer than dense attention, which
+    is faster above a share of them, and the user asked for what is faster
+    (`heddle-fall-back-to-dense`). The plan has no such selection any more, unless
+    others choose within it.
+
+    ```mlir
+    heddle.fallback "cols" columns(keep = 0.5, group = 32) by mean_probability
+        dense_above 0.36
+    ```
+  }];
+  let arguments = (ins StrAttr:$selection,
+                       Heddle_SelectionRuleAttr:$rule,
+                       Heddle_RatioAttr:$dense_above);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
 }
 
 def Heddle_KernelOp : Heddle_Op<"kernel", [

@@ -8,6 +8,8 @@
 #ifndef HEDDLE_DIALECT_HEDDLE_TRANSFORMS_PASSES_H
 #define HEDDLE_DIALECT_HEDDLE_TRANSFORMS_PASSES_H
 
+#include "bundle/format/Crossovers.h"
+
 #include "mlir/Pass/Pass.h"
 
 #include <memory>
@@ -20,6 +22,11 @@ namespace mlir::heddle {
 
 #define GEN_PASS_DECL
 #include "heddle/Dialect/Heddle/Transforms/Passes.h.inc"
+
+/// `heddle-fall-back-to-dense` by a table, for machines.
+std::unique_ptr<Pass>
+createHeddleFallBackToDense(ArrayRef<::heddle::bundle::Crossover> table,
+                            ArrayRef<::heddle::bundle::Target> targets);
 
 #define GEN_PASS_REGISTRATION
 #include "heddle/Dialect/Heddle/Transforms/Passes.h.inc"

@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import traceback
 import types
 import unittest
@@ -494,6 +495,25 @@ class WrongTest(unittest.TestCase):
             self.assertRegex(said, r"cadence drift|in layers\(1 to 4\)")
         for right in (drift(3), drift(-4), near(-4, -1)):
             heddle.compile(right, model=model)
+
+    def test_dense_attention_where_it_is_faster(self):
+        most = attend(columns(keep=0.5, group=32), refresh=uniform(0.3, 16))
+        with tempfile.TemporaryDirectory() as folder:
+            table, file = os.path.join(folder, "table.json"), os.path.join(folder, "one.hdl")
+            with open(table, "w") as out:
+                out.write('{"dense_above": [{"target": "x86-64-v3", "lists": "columns", "group": 32, "percent": 40}]}')
+
+            def bundle(how):
+                heddle.compile(most, target="x86-64-v3", head_dim=64, dtype="f32", dense_where_faster=how).save(file)
+                with open(file, "rb") as read:
+                    return read.read()
+            self.assertIn(b'"fallbacks"', bundle(table))
+            self.assertNotIn(b"dense_above", bundle(False))
+            # Of this machine no such share was measured: the bundle has the table, and nothing fell back by it.
+            self.assertIn(b'"sm_90a"', bundle(True))
+            self.assertNotIn(b'"fallbacks"', bundle(True))
+        with self.assertRaisesRegex(TypeError, "dense_where_faster: expected True, False or a path, found 1"):
+            heddle.compile(most, dense_where_faster=1)
 
     def test_errors_are_copied_and_sent(self):
         with self.assertRaises(heddle.ScheduleError) as caught:

@@ -12,6 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "bundle/format/Crossovers.h"
+#include "bundle/format/ManifestJson.h"
 #include "bundle/program/Program.h"
 #include "bundle/program/ProgramChecks.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
@@ -25,6 +27,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <set>
 
@@ -186,8 +189,11 @@ void expectMeaning(const Attend &attend, const bundle::Manifest &manifest,
 struct PlanMeaning : testing::Test {
   PlanMeaning() { context.loadDialect<HeddleDialect>(); }
 
-  /// The step program of a schedule, or nothing if it is refused.
-  std::optional<bundle::Manifest> plan(const std::string &text) {
+  /// The step program of a schedule, or nothing if it is refused. Selections
+  /// that keep more than `percent` for groups of 32 fall back, if that is
+  /// given.
+  std::optional<bundle::Manifest> plan(const std::string &text,
+                                       std::optional<int64_t> percent = {}) {
     ScopedDiagnosticHandler quiet(&context,
                                   [](Diagnostic &) { return success(); });
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
@@ -195,7 +201,11 @@ struct PlanMeaning : testing::Test {
       return std::nullopt;
     PassManager pm(&context);
     populateSchedulePipeline(pm);
-    populatePlanPipeline(pm);
+    std::vector<bundle::Crossover> table;
+    if (percent)
+      table.push_back({"here", SelectionKind::Columns, 32, *percent});
+    const std::vector<bundle::Target> targets = {{.cpu = "here"}};
+    populatePlanPipeline(pm, table, targets);
     EXPECT_TRUE(succeeded(pm.run(*module))) << text;
     for (PlanOp op : module->getOps<PlanOp>())
       return exportManifest(op);
@@ -260,6 +270,13 @@ TEST_F(PlanMeaning, LayersReadWhatOthersRefresh) {
     ++accepted;
     atOnces += atOnce;
     waiting += late && !includesFirst(until.meaning);
+    // Where the selection falls back, all layers do the same.
+    std::optional<bundle::Manifest> fallen = plan(text, 49);
+    ASSERT_TRUE(fallen);
+    fallen->fallbacks.clear();
+    if (!manifest->selections.empty())
+      EXPECT_EQ(toJson(*fallen),
+                toJson(*plan("heddle.schedule @s { attend dense }")));
     auto rules = bundle::rulesOfLayers(*manifest, 4);
     ASSERT_TRUE(rules);
     auto sources = bundle::listSources(*manifest, *rules);
@@ -300,6 +317,85 @@ TEST_F(PlanMeaning, LayersReadWhatOthersRefresh) {
   EXPECT_GT(accepted, 300);
   EXPECT_GT(atOnces, 100);
   EXPECT_GT(waiting, 50);
+}
+
+/// What each step attends to: all, or lists and when they were made.
+std::vector<std::string> attended(const bundle::Manifest &manifest,
+                                  int64_t totalSteps) {
+  const bundle::Rule &rule = manifest.rules.front();
+  const std::vector<size_t> phases = bundle::phasesOfSteps(rule, totalSteps);
+  std::map<std::string, int64_t> made;
+  std::vector<std::string> steps;
+  for (int64_t t = 1; t <= totalSteps; ++t) {
+    const bundle::Phase &phase = rule.phases[phases[t - 1]];
+    auto refresh = [&] {
+      for (const bundle::Phase::Refresh &each : phase.refreshes) {
+        const bundle::Selection &selection =
+            manifest.selections[each.selection];
+        const std::vector<int64_t> due =
+            bundle::refreshSteps(selection.cadence, totalSteps);
+        if (std::find(due.begin(), due.end(), t) != due.end())
+          made[selection.name] = t;
+      }
+    };
+    if (phase.scoring >= 0)
+      refresh();
+    std::string text = "dense";
+    for (const bundle::Term &term : manifest.kernels[phase.attention].terms) {
+      const std::string &name = manifest.selections[term.selection].name;
+      text = name + " of step " + std::to_string(made[name]);
+    }
+    steps.push_back(text);
+    if (phase.scoring < 0)
+      refresh();
+  }
+  return steps;
+}
+
+/// %a until %u, then %b, of which %a falls back: dense until %u.
+TEST_F(PlanMeaning, WhatFallsBackIsDense) {
+  int accepted = 0, atOnces = 0, unlike = 0;
+  for (uint32_t seed = 1; seed <= 3000 && !HasFailure(); ++seed) {
+    Generator generator(seed);
+    const Cadence ofA = generator.cadence(), ofB = generator.cadence(),
+                  until = generator.cadence();
+    const bool atOnce = generator.below(2);
+    auto text = [&](const std::string &first) {
+      return "heddle.schedule @s {\n%c = cadence " + ofA.text +
+             "\n%e = cadence " + ofB.text + "\n%u = cadence " + until.text +
+             "\n%a = select columns(keep = 1/2, group = 32) by "
+             "mean_probability on %c\n%b = select columns(keep = 9, group = "
+             "32) by mean_probability on %e\nattend " +
+             first + " until(%u) then pairs(%b)" + (atOnce ? " at_once" : "") +
+             "\n}\n";
+    };
+    SCOPED_TRACE("seed " + std::to_string(seed) + ":\n" + text("pairs(%a)"));
+    std::optional<bundle::Manifest> lists = plan(text("pairs(%a)")),
+                                    fallen = plan(text("pairs(%a)"), 49),
+                                    kept = plan(text("pairs(%a)"), 50),
+                                    byHand = plan(text("dense"));
+    ASSERT_EQ(lists.has_value(), fallen.has_value());
+    if (!fallen || !byHand)
+      continue;
+    EXPECT_EQ(toJson(*kept), toJson(*lists));
+    // Where no step comes before %u, there is nothing to fall back.
+    const bool read = !includesFirst(until.meaning);
+    EXPECT_EQ(fallen->fallbacks.size(), read ? 1u : 0u);
+    // With at_once, steps before %u still refresh what later ones read.
+    fallen->fallbacks.clear();
+    if (!atOnce)
+      EXPECT_EQ(toJson(*fallen), toJson(*byHand));
+    ++accepted;
+    atOnces += atOnce;
+    for (int64_t totalSteps = 1; totalSteps <= longestRun && !HasFailure();
+         totalSteps += 1 + totalSteps / 8) {
+      EXPECT_EQ(attended(*fallen, totalSteps), attended(*byHand, totalSteps));
+      unlike += attended(*lists, totalSteps) != attended(*byHand, totalSteps);
+    }
+  }
+  EXPECT_GT(accepted, 200);
+  EXPECT_GT(atOnces, 50);
+  EXPECT_GT(unlike, 100);
 }
 
 /// Dense until %d, if that is there, then %a until %u, then %b.

@@ -176,6 +176,9 @@ std::pair<int64_t, int64_t> stepsByDrift(const Explanation &explanation);
 /// run is followed.
 std::string decidedText(const Explanation &explanation);
 
+/// What is said of each selection in whose place all keys are attended to.
+std::vector<std::string> fallbackTexts(const Manifest &manifest);
+
 /// An error when check() has one or the rules do not fit the number of layers.
 Result<Explanation> explainRun(const Manifest &manifest,
                                const ExplainRequest &request);

@@ -289,7 +289,7 @@ std::string fallbackText(const Fallback &fallback) {
          (fallback.kind == Selection::Kind::Blocks ? "blocks" : "keys") +
          " for each " + rowsText(fallback.group) +
          ": dense attention takes less time above " +
-         percentText(fallback.denseAbove) + " (--dense-where-faster)\n";
+         percentText(fallback.denseAbove) + " (--dense-where-faster)";
 }
 
 /// What only GPU kernels have: "128 threads, shared memory 65.5 kB".
@@ -473,6 +473,14 @@ static std::string draftsText(const Explanation &explanation) {
          share + " of a dense run's";
 }
 
+std::vector<std::string>
+heddle::explain::fallbackTexts(const Manifest &manifest) {
+  std::vector<std::string> texts;
+  for (const Fallback &fallback : manifest.fallbacks)
+    texts.push_back(fallbackText(fallback));
+  return texts;
+}
+
 std::string heddle::explain::decidedText(const Explanation &explanation) {
   const std::string drift = driftText(explanation);
   return drift.empty() ? draftsText(explanation) : drift;
@@ -565,8 +573,8 @@ std::string heddle::explain::toText(const Explanation &explanation,
   }
   text +=
       explanation.selections.empty() && manifest.fallbacks.empty() ? "" : "\n";
-  for (const Fallback &fallback : manifest.fallbacks)
-    text += fallbackText(fallback);
+  for (const std::string &each : fallbackTexts(manifest))
+    text += each + "\n";
   for (size_t i = 0; i < explanation.selections.size(); ++i)
     text += selectionText(manifest.selections[i], explanation.selections[i],
                           explanation);

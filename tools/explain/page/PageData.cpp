@@ -350,6 +350,7 @@ std::string explain::pageData(const Explanation &explanation) {
       {"machine", explanation.machine.label},
       {"speed_bound", speedBoundText(cost.certainty)},
       {"drift", spelling.apply(decidedText(explanation))},
+      {"fallbacks", fallbackTexts(manifest)},
       {"times_as_fast", cost.denseSeconds.sum() / cost.seconds.sum()}};
   std::optional<SequencePicture> picture;
   json["simulation"] = simulationOf(explanation, picture);

@@ -18,5 +18,5 @@ function makeCost() {
   document.getElementById('cost').append(table('Cost by part', ['Part', 'As a bar', 'Of dense'],
     parts.map(part => [part.name, bar(part.share, most), `${bound}${percent(part.share)}`]), []));
   document.getElementById('ratio').append(element('b', {}, `${data.cost.speed_bound}${data.cost.times_as_fast.toFixed(2)} times as fast`),
-    `as a dense run of the same lengths, estimated for ${data.cost.machine}${data.cost.drift && `. ${data.cost.drift}.`}`);
+    `as a dense run of the same lengths, estimated for ${data.cost.machine}${data.cost.drift && `. ${data.cost.drift}.`}${data.cost.fallbacks.map(each => `. With ${each}.`).join("")}`);
 }

@@ -67,22 +67,27 @@ static void compareLists(const rt::SelectionView &view,
 
 /// Rows whose attention or FFN only one of two executors computes in the layer
 /// that they executed last. Saliency compares a cosine with a threshold, which
-/// rounding may take to the other side.
+/// rounding may take to the other side. Where it does, other rows may be asked
+/// for, too: all of a sequence for one that is salient, and none without one.
 static int64_t rowsApart(const rt::ScheduleExecutor &a,
                          const rt::ScheduleExecutor &b) {
   int64_t apart = 0;
   for (size_t i = 0; i < std::min(a.trace().size(), b.trace().size()); ++i) {
-    std::vector<int32_t> only;
-    for (auto rows : {&rt::LayerTrace::queryRows, &rt::LayerTrace::exactRows,
-                      &rt::LayerTrace::ffnRows}) {
-      const std::vector<int32_t> &one = a.trace()[i].*rows;
-      const std::vector<int32_t> &two = b.trace()[i].*rows;
-      std::set_symmetric_difference(one.begin(), one.end(), two.begin(),
-                                    two.end(), std::back_inserter(only));
-    }
-    std::sort(only.begin(), only.end());
-    only.erase(std::unique(only.begin(), only.end()), only.end());
-    apart += static_cast<int64_t>(only.size());
+    auto only = [&](auto... fields) {
+      std::vector<int32_t> rows;
+      for (std::vector<int32_t> rt::LayerTrace::*each : {fields...}) {
+        const std::vector<int32_t> &one = a.trace()[i].*each;
+        const std::vector<int32_t> &two = b.trace()[i].*each;
+        std::set_symmetric_difference(one.begin(), one.end(), two.begin(),
+                                      two.end(), std::back_inserter(rows));
+      }
+      std::sort(rows.begin(), rows.end());
+      rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+      return static_cast<int64_t>(rows.size());
+    };
+    const int64_t exact =
+        only(&rt::LayerTrace::exactRows, &rt::LayerTrace::ffnRows);
+    apart += exact > 0 ? exact : only(&rt::LayerTrace::queryRows);
   }
   return apart;
 }

@@ -436,7 +436,7 @@ heddle.plan @N4 {
 
 // -----
 
-heddle.plan @N12 {
+heddle.plan @N13 {
   // expected-error@+1 {{is of a selection that keeps no more than the share above which dense attention is faster}}
   heddle.fallback "cols" columns(keep = 0.2, group = 32) by mean_probability dense_above 0.36
   heddle.rule default {}
@@ -444,7 +444,7 @@ heddle.plan @N12 {
 
 // -----
 
-heddle.plan @N12 {
+heddle.plan @N13 {
   // expected-error@+1 {{is of a selection that keeps no more than the share above which dense attention is faster}}
   heddle.fallback "cols" columns(keep = 512, group = 32) by mean_probability dense_above 0.36
   heddle.rule default {}
@@ -452,7 +452,7 @@ heddle.plan @N12 {
 
 // -----
 
-heddle.plan @N12 {
+heddle.plan @N13 {
   // expected-error@+1 {{expected 'dense_above'}}
   heddle.fallback "cols" columns(keep = 0.5, group = 32) by mean_probability above 0.36
 }

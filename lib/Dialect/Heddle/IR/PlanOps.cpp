@@ -73,7 +73,7 @@ ParseResult FallbackOp::parse(OpAsmParser &parser, OperationState &result) {
 
 void FallbackOp::print(OpAsmPrinter &printer) {
   printer << ' ' << getSelectionAttr() << ' ';
-  printSelected(printer, getRuleAttr());
+  printSelected(printer, getRule());
   printer << " dense_above ";
   printRatio(printer, getDenseAboveAttr());
   printer.printOptionalAttrDict((*this)->getAttrs(),

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelLowering.h"
+#include "Lowering.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -18,8 +18,9 @@
 using namespace mlir;
 using namespace mlir::heddle;
 
-Value KernelLowering::multiply(Value broadcast, Value lanes, Value sum) {
-  if (!paired)
+static Value multiply(KernelBuilder &v, Value broadcast, Value lanes,
+                      Value sum) {
+  if (!v.k.paired)
     return v.fma(broadcast, lanes, sum);
   auto halves = VectorType::get(2 * v.lanes, v.b.getBF16Type());
   auto asHalves = [&](Value x) {
@@ -30,102 +31,93 @@ Value KernelLowering::multiply(Value broadcast, Value lanes, Value sum) {
                 v.floats(), {sum, asHalves(broadcast), asHalves(lanes)});
 }
 
-Value KernelLowering::logitsRow(Value j) {
-  return v.at(scratch, v.add(v.mul(j, panel * 4), layout.logits));
-}
-
 /// logits[j][i] = sum_k K[j][k] * queries[k][i] for the keys of the tile.
-void KernelLowering::scoreProduct(const KeyTile &tile, Value p) {
-  if (dot == shed::DotKind::Tiles)
-    return scoreProductTiles(tile, p);
-  int64_t block = tiling.getBlockKeys();
-  Value queries = panelBase(layout.queries, layout.queryPanel, p);
-  Type scalar = paired ? v.i32() : v.f32();
-  Type lanes = paired ? v.ints() : v.floats();
-  unsigned alignment = paired ? 2 : 4;
-  Value last = v.add(tile.count, -1);
-  v.loop(v.constant(0), tile.count, block, [&](Value j) {
-    fetchAhead(tile, keyBase, keyStride, p, v.quotient(j, block),
-               tiling.getKeys() / block);
+static void scoreProduct(KernelBuilder &v, const QueryTile &rows,
+                         const KeyTile &tile, Value logits) {
+  const VectorKernel &k = v.k;
+  int64_t block = k.tiling.getBlockKeys();
+  Value queries = v.ofPanel(rows.queries, k.layout.queryPanel);
+  Type scalar = k.paired ? v.i32() : v.f32();
+  Type lanes = k.paired ? v.ints() : v.floats();
+  unsigned alignment = k.paired ? 2 : 4;
+  Value last = v.add(tile.keys.count, -1);
+  v.loop(v.constant(0), tile.keys.count, block, [&](Value j) {
+    fetchAhead(v, tile, v.quotient(j, block), k.tiling.getKeys() / block);
     Values keyRows;
     for (int64_t r = 0; r < block; ++r)
-      keyRows.push_back(rowAddress(tile.keys, tile.keyStride, tile,
-                                   v.least(v.add(j, r), last),
-                                   tile.gathersKeys));
-    Values zero(block * active, v.splat(0.0f));
+      keyRows.push_back(
+          rowAddress(v, tile, tile.base, v.least(v.add(j, r), last)));
+    Values zero(block * v.here.active, v.splat(0.0f));
     constexpr int64_t unroll = 4;
     Values sums =
-        v.loop(v.constant(0), v.constant(steps), unroll, zero,
-               [&](Value k, ValueRange carried) {
+        v.loop(v.constant(0), v.constant(k.steps), unroll, zero,
+               [&](Value step, ValueRange carried) {
                  Values next(carried);
-                 Value column = v.mul(k, 4);
-                 Value queryRow = v.at(queries, v.mul(k, panel * 4));
+                 Value column = v.mul(step, 4);
+                 Value queryRow = v.at(queries, v.mul(step, k.panel * 4));
                  Values from;
                  for (Value row : keyRows)
                    from.push_back(v.at(row, column));
                  for (int64_t u = 0; u < unroll; ++u) {
                    Values query;
-                   for (int64_t i = 0; i < active; ++i)
+                   for (int64_t i = 0; i < v.here.active; ++i)
                      query.push_back(
-                         v.loadLane(v.at(queryRow, u * panel * 4), i, lanes));
+                         v.loadLane(v.at(queryRow, u * k.panel * 4), i, lanes));
                    for (int64_t r = 0; r < block; ++r) {
                      Value key = v.splat(
                          v.load(scalar, v.at(from[r], u * 4), alignment));
-                     for (int64_t i = 0; i < active; ++i) {
-                       Value &sum = next[r * active + i];
-                       sum = multiply(key, query[i], sum);
+                     for (int64_t i = 0; i < v.here.active; ++i) {
+                       Value &sum = next[r * v.here.active + i];
+                       sum = multiply(v, key, query[i], sum);
                      }
                    }
                  }
                  return next;
                });
-    Value to = logitsRow(j);
+    Value to = v.logitsRow(logits, j);
     for (int64_t r = 0; r < block; ++r)
-      for (int64_t i = 0; i < active; ++i)
-        v.storeLane(sums[r * active + i], v.at(to, r * panel * 4), i);
+      for (int64_t i = 0; i < v.here.active; ++i)
+        v.storeLane(sums[r * v.here.active + i], v.at(to, r * k.panel * 4), i);
   });
 }
 
 /// context[c][i] += sum_j V[j][c] * P[j][i].
-void KernelLowering::contextProduct(const KeyTile &tile, Value p) {
-  if (dot == shed::DotKind::Tiles)
-    return contextProductTiles(tile, p);
-  int64_t block = tiling.getBlockChannels();
-  Value context = panelBase(layout.context, layout.contextPanel, p);
-  Value weights = v.at(scratch, paired ? layout.weights : layout.logits);
-  Value count = paired ? v.quotient(tile.padded, 2) : tile.count;
-  Type scalar = paired ? v.i32() : v.f32();
-  Type lanes = paired ? v.ints() : v.floats();
-  v.loop(channels, block, [&](Value channel) {
-    fetchAhead(tile, valueBase, valueStride, p, v.quotient(channel, block),
-               channels / block);
-    Value to = v.at(context, v.mul(channel, panel * 4));
-    Value values = v.at(tile.values, v.mul(channel, 4));
+static void contextProduct(KernelBuilder &v, Value context,
+                           const LogitTile &logits, const KeyTile &tile) {
+  const VectorKernel &k = v.k;
+  int64_t block = k.tiling.getBlockChannels();
+  Value weights = k.paired ? v.inScratch(k.layout.weights) : logits.base;
+  Value count = k.paired ? v.quotient(logits.padded, 2) : logits.count;
+  Type scalar = k.paired ? v.i32() : v.f32();
+  Type lanes = k.paired ? v.ints() : v.floats();
+  v.loop(k.channels, block, [&](Value channel) {
+    fetchAhead(v, tile, v.quotient(channel, block), k.channels / block);
+    Value to = v.at(context, v.mul(channel, k.panel * 4));
+    Value values = v.at(tile.base, v.mul(channel, 4));
     Values sums;
     for (int64_t r = 0; r < block; ++r)
-      for (int64_t i = 0; i < active; ++i)
-        sums.push_back(v.loadLane(v.at(to, r * panel * 4), i));
+      for (int64_t i = 0; i < v.here.active; ++i)
+        sums.push_back(v.loadLane(v.at(to, r * k.panel * 4), i));
     sums =
         v.loop(v.constant(0), count, 1, sums, [&](Value j, ValueRange carried) {
           Values next(carried);
-          Value from =
-              rowAddress(values, tile.valueStride, tile, j, tile.gathersValues);
-          Value weightRow = v.at(weights, v.mul(j, panel * 4));
+          Value from = rowAddress(v, tile, values, j);
+          Value weightRow = v.at(weights, v.mul(j, k.panel * 4));
           Values weight;
-          for (int64_t i = 0; i < active; ++i)
+          for (int64_t i = 0; i < v.here.active; ++i)
             weight.push_back(v.loadLane(weightRow, i, lanes));
           for (int64_t r = 0; r < block; ++r) {
             Value value = v.splat(v.load(scalar, v.at(from, r * 4)));
-            for (int64_t i = 0; i < active; ++i) {
-              Value &sum = next[r * active + i];
-              sum = multiply(value, weight[i], sum);
+            for (int64_t i = 0; i < v.here.active; ++i) {
+              Value &sum = next[r * v.here.active + i];
+              sum = multiply(v, value, weight[i], sum);
             }
           }
           return next;
         });
     for (int64_t r = 0; r < block; ++r)
-      for (int64_t i = 0; i < active; ++i)
-        v.storeLane(sums[r * active + i], v.at(to, r * panel * 4), i);
+      for (int64_t i = 0; i < v.here.active; ++i)
+        v.storeLane(sums[r * v.here.active + i], v.at(to, r * k.panel * 4), i);
   });
 }
 
@@ -176,37 +168,38 @@ struct MatrixTiles {
 };
 } // namespace
 
-void KernelLowering::scoreProductTiles(const KeyTile &tile, Value p) {
+static void scoreProductTiles(KernelBuilder &v, const QueryTile &rows,
+                              const KeyTile &tile, Value logits) {
+  const VectorKernel &k = v.k;
   MatrixTiles tiles{v};
-  int64_t columns = active;
-  Value queries = panelBase(layout.queries, layout.queryPanel, p);
-  Value rowStride = v.constant(panel * 4);
-  v.loop(v.constant(0), tile.padded, 32, [&](Value j) {
-    fetchAhead(tile, keyBase, keyStride, p, v.quotient(j, 32),
-               tiling.getKeys() / 32);
-    Value keys = v.at(tile.keys, v.mul(j, tile.keyStride));
-    Values left = {keys, v.at(keys, v.mul(tile.keyStride, 16))};
+  int64_t columns = v.here.active;
+  Value queries = v.ofPanel(rows.queries, k.layout.queryPanel);
+  Value rowStride = v.constant(k.panel * 4);
+  v.loop(v.constant(0), tile.keys.padded, 32, [&](Value j) {
+    fetchAhead(v, tile, v.quotient(j, 32), k.tiling.getKeys() / 32);
+    Value keys = v.at(tile.base, v.mul(j, tile.stride));
+    Values left = {keys, v.at(keys, v.mul(tile.stride, 16))};
     for (int64_t first = 0; first < columns; first += 2) {
       int64_t width = std::min<int64_t>(2, columns - first);
       Values sums;
       for (int64_t i = 0; i < 2 * width; ++i)
         sums.push_back(tiles.zero());
-      for (int64_t k = 0; k < channels / 32; ++k)
+      for (int64_t step = 0; step < k.channels / 32; ++step)
         tiles.step(
             sums, width,
             [&](int64_t r) {
-              return tiles.load(v.at(left[r], k * 64), tile.keyStride);
+              return tiles.load(v.at(left[r], step * 64), tile.stride);
             },
             [&](int64_t c) {
               return tiles.load(
-                  v.at(queries, k * 16 * panel * 4 + (first + c) * 64),
+                  v.at(queries, step * 16 * k.panel * 4 + (first + c) * 64),
                   rowStride);
             });
-      Value to = logitsRow(j);
+      Value to = v.logitsRow(logits, j);
       for (int64_t r = 0; r < 2; ++r)
         for (int64_t c = 0; c < width; ++c)
           tiles.store(sums[r * width + c],
-                      v.at(to, r * 16 * panel * 4 + (first + c) * 64),
+                      v.at(to, r * 16 * k.panel * 4 + (first + c) * 64),
                       rowStride);
     }
   });
@@ -214,34 +207,34 @@ void KernelLowering::scoreProductTiles(const KeyTile &tile, Value p) {
 
 /// context[i][c] += sum_j P[i][j] * V[j][c]: the weights are the left operand,
 /// so that V needs no transposition.
-void KernelLowering::contextProductTiles(const KeyTile &tile, Value p) {
+static void contextProductTiles(KernelBuilder &v, Value context,
+                                const LogitTile &logits, const KeyTile &tile) {
+  const VectorKernel &k = v.k;
   MatrixTiles tiles{v};
-  Value context = panelBase(layout.context, layout.contextPanel, p);
-  Value weights = v.at(scratch, layout.weights);
-  Value rowStride = v.constant(channels * 4), tileStride = v.constant(64);
-  int64_t blocks = tiling.getKeys() / 32;
-  v.loop(channels, 32, [&](Value channel) {
-    Value values = v.at(tile.values, v.mul(channel, 64));
+  Value weights = v.inScratch(k.layout.weights);
+  Value rowStride = v.constant(k.channels * 4), tileStride = v.constant(64);
+  int64_t blocks = k.tiling.getKeys() / 32;
+  v.loop(k.channels, 32, [&](Value channel) {
+    Value values = v.at(tile.base, v.mul(channel, 64));
     Value to = v.at(context, v.mul(channel, 4));
-    for (int64_t first = 0; first < active; first += 2) {
-      int64_t height = std::min<int64_t>(2, active - first);
+    for (int64_t first = 0; first < v.here.active; first += 2) {
+      int64_t height = std::min<int64_t>(2, v.here.active - first);
       auto place = [&](int64_t r, int64_t c) {
-        return v.at(to, (first + r) * 16 * channels * 4 + c * 64);
+        return v.at(to, (first + r) * 16 * k.channels * 4 + c * 64);
       };
       Values sums;
       for (int64_t r = 0; r < height; ++r)
         for (int64_t c = 0; c < 2; ++c)
           sums.push_back(tiles.load(place(r, c), rowStride));
       sums = v.loop(
-          v.constant(0), tile.padded, 32, sums,
+          v.constant(0), logits.padded, 32, sums,
           [&](Value j, ValueRange carried) {
             Values next(carried);
             Value part = v.add(v.mul(v.quotient(channel, 32), blocks),
                                v.quotient(j, 32));
-            fetchAhead(tile, valueBase, valueStride, p, part,
-                       channels / 32 * blocks);
-            Value left = v.at(weights, v.mul(j, panel * 2));
-            Value right = v.at(values, v.mul(j, channels * 2));
+            fetchAhead(v, tile, part, k.channels / 32 * blocks);
+            Value left = v.at(weights, v.mul(j, k.panel * 2));
+            Value right = v.at(values, v.mul(j, k.channels * 2));
             tiles.step(
                 next, 2,
                 [&](int64_t r) {
@@ -257,4 +250,28 @@ void KernelLowering::contextProductTiles(const KeyTile &tile, Value p) {
           tiles.store(sums[r * 2 + c], place(r, c), rowStride);
     }
   });
+}
+
+void mlir::heddle::addToContext(KernelBuilder &v, Value context,
+                                const LogitTile &logits, const KeyTile &tile) {
+  Value part = v.ofPanel(context, v.k.layout.contextPanel);
+  (v.k.tiles ? contextProductTiles : contextProduct)(v, part, logits, tile);
+}
+
+static Results lowerDot(Lowering<shed::DotOp> &v) {
+  const auto queries = unpack<QueryTile>(v.in.getQueries());
+  const auto keys = unpack<KeyTile>(v.in.getKeys());
+  LogitTile logits;
+  logits.base = v.inScratch(v.k.layout.logits);
+  logits.positions = queries.positions;
+  logits.count = keys.keys.count;
+  logits.padded = keys.keys.padded;
+  logits.scale = v.k.paired ? v.k.factor : v.real(1.0f);
+  logits.infinite = v.integer(v.b.getI1Type(), 0);
+  (v.k.tiles ? scoreProductTiles : scoreProduct)(v, queries, keys, logits.base);
+  return {pack(logits)};
+}
+
+void mlir::heddle::populateProductPatterns(const VectorPatterns &patterns) {
+  patterns.add(lowerDot);
 }

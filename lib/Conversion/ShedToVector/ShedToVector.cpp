@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelLowering.h"
+#include "Lowering.h"
 
 #include "heddle/Conversion/Passes.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -21,6 +22,76 @@ namespace mlir::heddle {
 using namespace mlir;
 using namespace mlir::heddle;
 
+void mlir::heddle::populateShedToVectorPatterns(const TypeConverter &converter,
+                                                RewritePatternSet &patterns,
+                                                VectorKernel &kernel) {
+  const VectorPatterns all{converter, patterns, kernel};
+  populateKernelPatterns(all);
+  populateKeyPatterns(all);
+  populateLoadPatterns(all);
+  populateProductPatterns(all);
+  populateScorePatterns(all);
+  populateSoftmaxPatterns(all);
+  populateSelectPatterns(all);
+}
+
+/// Whether a kernel is one that CPUs have a form of.
+static LogicalResult checkKernel(shed::KernelOp kernel) {
+  if (!kernel.getTilingAs<shed::TilingAttr>())
+    return kernel.emitOpError() << "has no tiling for a vector machine; run "
+                                   "shed-choose-tiles first";
+  if (kernel.getElement().isF16())
+    return kernel.emitOpError() << "has element f16, which host kernels do not "
+                                   "come in; use f32 or bf16";
+  if (kernel.getEncoding().value_or(shed::Encoding::Int32) !=
+      shed::Encoding::Int32)
+    return kernel.emitOpError()
+           << "has index lists in "
+           << shed::stringifyEncoding(*kernel.getEncoding())
+           << "; host kernels read and write int32 alone";
+  return success();
+}
+
+/// Refuses, each at its place, operations that no pattern is for. (The driver
+/// would name the loop around them.)
+static LogicalResult checkPatterns(shed::KernelOp kernel,
+                                   const ConversionTarget &target,
+                                   const FrozenRewritePatternSet &patterns) {
+  bool good = true;
+  kernel->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (target.isIllegal(op) &&
+        !patterns.getOpSpecificNativePatterns().contains(op->getName())) {
+      op->emitOpError() << "has no form on vectors; compile for a target that "
+                           "has one, or add a pattern for it";
+      good = false;
+    }
+    // What is inside of scores is their pattern's.
+    return isa<shed::ScoresOp>(op) ? WalkResult::skip() : WalkResult::advance();
+  });
+  return success(good);
+}
+
+LogicalResult mlir::heddle::lowerShedToVector(
+    shed::KernelOp kernel, function_ref<void(const VectorPatterns &)> more) {
+  if (failed(checkKernel(kernel)))
+    return failure();
+  MLIRContext *context = kernel.getContext();
+  VectorKernel facts(kernel);
+  ShedToVectorTypeConverter converter(context);
+  RewritePatternSet set(context);
+  populateShedToVectorPatterns(converter, set, facts);
+  if (more)
+    more({converter, set, facts});
+  ConversionTarget target(*context);
+  target.addIllegalDialect<shed::ShedDialect>();
+  target.markUnknownOpDynamicallyLegal(
+      [&](Operation *op) { return converter.isLegal(op); });
+  FrozenRewritePatternSet patterns(std::move(set));
+  if (failed(checkPatterns(kernel, target, patterns)))
+    return failure();
+  return applyPartialConversion(kernel, target, patterns);
+}
+
 namespace {
 struct ConvertShedToVector
     : mlir::heddle::impl::ConvertShedToVectorBase<ConvertShedToVector> {
@@ -28,27 +99,9 @@ struct ConvertShedToVector
     SmallVector<shed::KernelOp> kernels;
     getOperation().walk(
         [&](shed::KernelOp kernel) { kernels.push_back(kernel); });
-    for (shed::KernelOp kernel : kernels) {
-      if (!kernel.getTilingAs<shed::TilingAttr>()) {
-        kernel.emitOpError() << "has no tiling for a vector machine; run "
-                                "shed-choose-tiles first";
+    for (shed::KernelOp kernel : kernels)
+      if (failed(lowerShedToVector(kernel)))
         return signalPassFailure();
-      }
-      if (kernel.getElement().isF16()) {
-        kernel.emitOpError() << "has element f16, which host kernels do not "
-                                "come in; use f32 or bf16";
-        return signalPassFailure();
-      }
-      if (kernel.getEncoding().value_or(shed::Encoding::Int32) !=
-          shed::Encoding::Int32) {
-        kernel.emitOpError() << "has index lists in "
-                             << shed::stringifyEncoding(*kernel.getEncoding())
-                             << "; host kernels read and write int32 alone";
-        return signalPassFailure();
-      }
-      KernelLowering(kernel).run();
-      kernel.erase();
-    }
   }
 };
 } // namespace

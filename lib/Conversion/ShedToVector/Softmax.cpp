@@ -12,9 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelLowering.h"
-
-#include "bundle/abi/Abi.h"
+#include "Lowering.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -23,120 +21,119 @@
 
 using namespace mlir;
 using namespace mlir::heddle;
-namespace abi = ::heddle::abi;
 
 static constexpr float slack = 8.0f;
 static constexpr float infinity = std::numeric_limits<float>::infinity();
 
-void KernelLowering::initSoftmax() {
+static void initSoftmax(KernelBuilder &v, const Softmax &state) {
+  const VectorKernel &k = v.k;
   Value lowest = v.splat(-infinity), zero = v.splat(0.0f);
-  forPanels([&](Value p) {
-    Value maximum = panelBase(layout.maximum, layout.rowPanel, p);
-    Value sum = panelBase(layout.sum, layout.rowPanel, p);
-    for (int64_t i = 0; i < vectors; ++i) {
+  v.forPanels([&](Value p) {
+    Value maximum = v.ofPanel(state.maximum, k.layout.rowPanel, p);
+    Value sum = v.ofPanel(state.sum, k.layout.rowPanel, p);
+    for (int64_t i = 0; i < k.vectors; ++i) {
       v.storeLane(lowest, maximum, i);
       v.storeLane(zero, sum, i);
     }
-    Value context = panelBase(layout.context, layout.contextPanel, p);
-    v.loop(channels * vectors, 4, [&](Value k) {
-      for (int64_t i = 0; i < 4; ++i)
-        v.storeLane(zero, v.at(context, v.mul(k, v.lanes * 4)), i);
+    Value context = v.ofPanel(state.context, k.layout.contextPanel, p);
+    v.loop(k.channels * k.vectors, 4, [&](Value i) {
+      for (int64_t j = 0; j < 4; ++j)
+        v.storeLane(zero, v.at(context, v.mul(i, v.lanes * 4)), j);
     });
   });
 }
 
-/// Leaves of each row the pairs that the masked sets say.
-void KernelLowering::mask(shed::MaskOp op, const KeyTile &tile, Value p) {
-  Value lowest = v.splat(-infinity);
-  Value rowPositions = panelBase(layout.positions, layout.rowPanel, p);
-  Values queries;
-  for (int64_t i = 0; i < active; ++i)
-    queries.push_back(v.loadLane(rowPositions, i, v.ints()));
-  shed::PairArithmetic a(v.b, v.ints());
-  v.loop(v.constant(0), tile.count, 1, [&](Value j) {
-    Value row = logitsRow(j);
-    Value key = v.splat(v.narrow(positionAt(placeOf(tile, j))));
-    for (int64_t i = 0; i < active; ++i) {
-      Value logit = v.loadLane(row, i);
-      if (std::optional<shed::KeySet> within = op.getWithin())
-        logit = v.select(within->keeps(a, queries[i], key), logit, lowest);
-      for (auto set : op.getOutside().getAsRange<shed::KeySet>())
-        logit = v.select(set.keeps(a, queries[i], key), lowest, logit);
-      v.storeLane(logit, row, i);
-    }
-  });
-}
-
 /// Logits of the padding behind the tile's last key give no weight.
-void KernelLowering::padLogits(const KeyTile &tile) {
+static void padLogits(KernelBuilder &v, const LogitTile &logits) {
   Value lowest = v.splat(-infinity);
-  v.loop(tile.count, tile.padded, 1, [&](Value j) {
-    for (int64_t i = 0; i < active; ++i)
-      v.storeLane(lowest, logitsRow(j), i);
+  v.loop(logits.count, logits.padded, 1, [&](Value j) {
+    for (int64_t i = 0; i < v.here.active; ++i)
+      v.storeLane(lowest, v.logitsRow(logits.base, j), i);
   });
 }
 
-/// What logits in scratch are multiplied with for base 2; null for nothing.
-Value KernelLowering::logitScale() {
-  if (scoreFactor)
-    return v.splat(*scoreFactor);
-  return paired ? v.splat(factor) : Value();
+Value mlir::heddle::logitScale(KernelBuilder &v, const LogitTile &logits) {
+  return logits.isScaled() ? v.splat(logits.scale) : Value();
 }
 
-void KernelLowering::updateSoftmax(const KeyTile &tile, Value p) {
-  padLogits(tile);
-  Value maximumRow = panelBase(layout.maximum, layout.rowPanel, p);
-  Value sumRow = panelBase(layout.sum, layout.rowPanel, p);
+/// Multiplies the context of each row of a panel with its ratio.
+static void scaleContext(KernelBuilder &v, Value all, ArrayRef<Value> ratio) {
+  const VectorKernel &k = v.k;
+  Value context = v.ofPanel(all, k.layout.contextPanel);
+  if (!k.tiles)
+    return v.loop(k.channels, 1, [&](Value c) {
+      Value row = v.at(context, v.mul(c, k.panel * 4));
+      for (int64_t i = 0; i < v.here.active; ++i)
+        v.storeLane(v.mulf(v.loadLane(row, i), ratio[i]), row, i);
+    });
+  // Rows of channels: their ratios go through memory that the weights take
+  // next.
+  Value ratios = v.inScratch(k.layout.weights);
+  for (int64_t i = 0; i < v.here.active; ++i)
+    v.storeLane(ratio[i], ratios, i);
+  v.loop(v.here.active * v.lanes, 1, [&](Value r) {
+    Value row = v.at(context, v.mul(r, k.channels * 4));
+    Value scale = v.splat(v.load(v.f32(), v.at(ratios, v.mul(r, 4))));
+    for (int64_t i = 0; i < k.channels / v.lanes; ++i)
+      v.storeLane(v.mulf(v.loadLane(row, i), scale), row, i);
+  });
+}
+
+/// Makes weights of the logits. `keys`: of the tile, for matrix tiles.
+static void updateSoftmax(KernelBuilder &v, const Softmax &state,
+                          const LogitTile &logits, const Keys &keys) {
+  const VectorKernel &k = v.k;
+  padLogits(v, logits);
+  Value maximumRow = v.ofPanel(state.maximum, k.layout.rowPanel);
+  Value sumRow = v.ofPanel(state.sum, k.layout.rowPanel);
   Value lowest = v.splat(-infinity);
-  Value scale = logitScale();
+  Value scale = logitScale(v, logits);
 
   // Two keys a step: two independent chains of maxima for each vector.
   Values tileMaximum = v.loop(
-      v.constant(0), tile.padded, 2, Values(2 * active, lowest),
+      v.constant(0), logits.padded, 2, Values(2 * v.here.active, lowest),
       [&](Value j, ValueRange carried) {
         Values next;
-        Value row = logitsRow(j);
+        Value row = v.logitsRow(logits.base, j);
         for (int64_t key = 0; key < 2; ++key)
-          for (int64_t i = 0; i < active; ++i)
-            next.push_back(v.maxf(v.loadLane(v.at(row, key * panel * 4), i),
-                                  carried[key * active + i]));
+          for (int64_t i = 0; i < v.here.active; ++i)
+            next.push_back(v.maxf(v.loadLane(v.at(row, key * k.panel * 4), i),
+                                  carried[key * v.here.active + i]));
         return next;
       });
 
   Value exceeds;
   Values greater, old;
-  for (int64_t i = 0; i < active; ++i) {
-    Value top = v.maxf(tileMaximum[i], tileMaximum[active + i]);
+  for (int64_t i = 0; i < v.here.active; ++i) {
+    Value top = v.maxf(tileMaximum[i], tileMaximum[v.here.active + i]);
     if (scale)
       top = v.mulf(top, scale);
     Value before = v.loadLane(maximumRow, i);
-    Value over = v.compare(arith::CmpFPredicate::OGT, top,
-                           v.addf(before, v.splat(slack)));
-    exceeds =
-        exceeds ? arith::OrIOp::create(v.b, exceeds, over).getResult() : over;
+    Value over = v.compare(Float::OGT, top, v.addf(before, v.splat(slack)));
+    exceeds = exceeds ? v.bitOr(exceeds, over) : over;
     greater.push_back(v.maxf(top, before));
     old.push_back(before);
   }
   // A row that has met no key yet keeps -inf; shifting by 0 then leaves its
   // logits at -inf rather than -inf - -inf.
   auto shift = [&](Value maximum) {
-    return v.select(v.compare(arith::CmpFPredicate::OEQ, maximum, lowest),
-                    v.splat(0.0f), maximum);
+    return v.select(v.compare(Float::OEQ, maximum, lowest), v.splat(0.0f),
+                    maximum);
   };
   v.when(v.any(exceeds), [&] {
     Values ratio;
-    for (int64_t i = 0; i < active; ++i) {
+    for (int64_t i = 0; i < v.here.active; ++i) {
       ratio.push_back(v.exp2(v.subf(old[i], shift(greater[i]))));
       v.storeLane(greater[i], maximumRow, i);
       v.storeLane(v.mulf(v.loadLane(sumRow, i), ratio[i]), sumRow, i);
     }
-    scaleContext(ratio, p);
+    scaleContext(v, state.context, ratio);
   });
 
   Values offset, sums;
-  for (int64_t i = 0; i < active; ++i) {
+  for (int64_t i = 0; i < v.here.active; ++i) {
     Value shifted = shift(v.loadLane(maximumRow, i));
-    offset.push_back(arith::NegFOp::create(v.b, shifted));
+    offset.push_back(v.negf(shifted));
     sums.push_back(v.loadLane(sumRow, i));
   }
   auto weigh = [&](Value row, int64_t i, Value &sum) {
@@ -146,15 +143,15 @@ void KernelLowering::updateSoftmax(const KeyTile &tile, Value p) {
     sum = v.addf(sum, weight);
     return weight;
   };
-  Value weights = v.at(scratch, layout.weights);
+  Value weights = v.inScratch(k.layout.weights);
   auto weighRows = [&](Value j, ValueRange carried) {
     Values next(carried);
-    Value row = logitsRow(j), second = v.at(row, panel * 4);
-    for (int64_t i = 0; i < active; ++i) {
+    Value row = v.logitsRow(logits.base, j), second = v.at(row, k.panel * 4);
+    for (int64_t i = 0; i < v.here.active; ++i) {
       Value low = weigh(row, i, next[i]), high = weigh(second, i, next[i]);
-      if (paired) {
+      if (k.paired) {
         v.storeLane(v.pairs(low, high, true),
-                    v.at(weights, v.mul(j, panel * 2)), i);
+                    v.at(weights, v.mul(j, k.panel * 2)), i);
       } else {
         v.storeLane(low, row, i);
         v.storeLane(high, second, i);
@@ -166,103 +163,45 @@ void KernelLowering::updateSoftmax(const KeyTile &tile, Value p) {
   auto weighSquare = [&](int64_t i, Value j, Value &sum) {
     Values square;
     for (int64_t key = 0; key < 32; key += 2) {
-      packAhead(tile, p, i, j, key);
-      Value row = v.at(logitsRow(j), key * panel * 4);
+      packAhead(v, keys, i, j, key);
+      Value row = v.at(v.logitsRow(logits.base, j), key * k.panel * 4);
       Value low = weigh(row, i, sum);
-      Value high = weigh(v.at(row, panel * 4), i, sum);
+      Value high = weigh(v.at(row, k.panel * 4), i, sum);
       square.push_back(v.pairs(low, high, true));
     }
     v.transpose(square);
-    Value to = v.at(weights, v.mul(j, panel * 2));
+    Value to = v.at(weights, v.mul(j, k.panel * 2));
     for (auto [r, row] : llvm::enumerate(square))
       v.store(row, v.at(to, (i * 16 + r) * 64));
   };
-  if (dot != shed::DotKind::Tiles)
-    sums = v.loop(v.constant(0), tile.padded, 2, sums, weighRows);
+  if (!k.tiles)
+    sums = v.loop(v.constant(0), logits.padded, 2, sums, weighRows);
   else
-    for (int64_t i = 0; i < active; ++i)
-      sums[i] = v.loop(v.constant(0), tile.padded, 32, sums[i],
+    for (int64_t i = 0; i < v.here.active; ++i)
+      sums[i] = v.loop(v.constant(0), logits.padded, 32, sums[i],
                        [&](Value j, ValueRange carried) {
                          Value sum = carried[0];
                          weighSquare(i, j, sum);
                          return Values{sum};
                        })[0];
-  for (int64_t i = 0; i < active; ++i)
+  for (int64_t i = 0; i < v.here.active; ++i)
     v.storeLane(sums[i], sumRow, i);
-}
-
-/// Multiplies the context of each row of a panel with its ratio.
-void KernelLowering::scaleContext(ArrayRef<Value> ratio, Value p) {
-  Value context = panelBase(layout.context, layout.contextPanel, p);
-  if (dot != shed::DotKind::Tiles)
-    return v.loop(channels, 1, [&](Value c) {
-      Value row = v.at(context, v.mul(c, panel * 4));
-      for (int64_t i = 0; i < active; ++i)
-        v.storeLane(v.mulf(v.loadLane(row, i), ratio[i]), row, i);
-    });
-  // Rows of channels: their ratios go through memory that the weights take
-  // next.
-  Value ratios = v.at(scratch, layout.weights);
-  for (int64_t i = 0; i < active; ++i)
-    v.storeLane(ratio[i], ratios, i);
-  v.loop(active * v.lanes, 1, [&](Value r) {
-    Value row = v.at(context, v.mul(r, channels * 4));
-    Value scale = v.splat(v.load(v.f32(), v.at(ratios, v.mul(r, 4))));
-    for (int64_t i = 0; i < channels / v.lanes; ++i)
-      v.storeLane(v.mulf(v.loadLane(row, i), scale), row, i);
-  });
-}
-
-/// mass[j] += sum over the panel's rows of exp2(logit - lse).
-void KernelLowering::columnMass(const KeyTile &tile, Value p) {
-  Value lse = panelBase(layout.lse, layout.rowPanel, p);
-  Values offset;
-  for (int64_t i = 0; i < active; ++i) {
-    Value sum = v.loadLane(lse, i);
-    offset.push_back(arith::NegFOp::create(v.b, sum));
-    if (scoreFactor) {
-      // A row of which all is masked gives nobody any probability.
-      Value lowest = v.splat(-infinity);
-      offset.back() =
-          v.select(v.compare(arith::CmpFPredicate::OEQ, sum, lowest), lowest,
-                   offset.back());
-    }
-  }
-  Value scale = logitScale();
-  Value mass = massAt(inSpan);
-  v.loop(v.constant(0), tile.count, 1, [&](Value j) {
-    Value row = logitsRow(j);
-    Value total;
-    for (int64_t i = 0; i < active; ++i) {
-      Value logit = v.loadLane(row, i);
-      Value weight = v.exp2(scale ? v.fma(logit, scale, offset[i])
-                                  : v.addf(logit, offset[i]));
-      total = total ? v.addf(total, weight) : weight;
-    }
-    Value to = v.at(mass, v.mul(placeOf(tile, j), 4));
-    v.store(v.addf(v.load(v.f32(), to), v.sum(total)), to);
-  });
 }
 
 /// storeContext for matrix tiles, whose context has a row for each query and
 /// channels in the order that packPair gave them.
-void KernelLowering::storeContextTiles() {
-  int64_t headBytes = channels * elementBytes;
-  Value output = v.at(field(v.ptr(), offsetof(abi::AttentionArgs, output)),
-                      v.mul(head, headBytes));
-  Value stride = v.mul(
-      field(v.i64(), offsetof(abi::AttentionArgs, outputStride)), elementBytes);
-  Value sums = v.at(scratch, layout.sum);
-  Value context = v.at(scratch, layout.context);
-  v.loop(v.constant(0), rows.rows, 1, [&](Value r) {
+static void storeContextTiles(KernelBuilder &v, const Softmax &state,
+                              Value output, Value stride) {
+  const VectorKernel &k = v.k;
+  Value sums = v.inScratch(state.sum), context = v.inScratch(state.context);
+  v.each(v.here.rows, [&](Value r) {
     Value sum = v.load(v.f32(), v.at(sums, v.mul(r, 4)));
     Value zero = v.real(0.0f);
-    Value inverse = v.splat(
-        v.select(v.compare(arith::CmpFPredicate::OEQ, sum, zero), zero,
-                 arith::DivFOp::create(v.b, v.real(1.0f), sum).getResult()));
-    Value from = v.at(context, v.mul(r, channels * 4));
-    Value to = v.at(output, v.mul(v.add(rows.row, r), stride));
-    for (int64_t c = 0; c < channels; c += 32) {
+    Value inverse = v.splat(v.select(v.compare(Float::OEQ, sum, zero), zero,
+                                     v.divf(v.real(1.0f), sum)));
+    Value from = v.at(context, v.mul(r, k.channels * 4));
+    Value to = v.at(output, v.mul(v.add(v.here.row, r), stride));
+    for (int64_t c = 0; c < k.channels; c += 32) {
       Value low = v.mulf(v.loadLane(from, c / 16), inverse);
       Value high = v.mulf(v.loadLane(from, c / 16 + 1), inverse);
       auto quads = VectorType::get(8, v.i64());
@@ -276,61 +215,92 @@ void KernelLowering::storeContextTiles() {
 
 /// Divides by the sums and stores the rows that exist; the others go to
 /// scratch.
-void KernelLowering::storeContext() {
-  if (dot == shed::DotKind::Tiles)
-    return storeContextTiles();
+static void storeContext(KernelBuilder &v, const Softmax &state, Value output,
+                         Value stride) {
+  const VectorKernel &k = v.k;
   int64_t lanes = v.lanes;
-  int64_t headBytes = channels * elementBytes;
-  Value output = v.at(field(v.ptr(), offsetof(abi::AttentionArgs, output)),
-                      v.mul(head, headBytes));
-  Value stride = v.mul(
-      field(v.i64(), offsetof(abi::AttentionArgs, outputStride)), elementBytes);
-  Value spill = v.at(scratch, layout.spill);
+  Value spill = v.inScratch(k.layout.spill);
   Value zero = v.splat(0.0f);
-  forPanels([&](Value p) {
-    Value sumRow = panelBase(layout.sum, layout.rowPanel, p);
-    Value context = panelBase(layout.context, layout.contextPanel, p);
-    v.loop(panel, lanes, [&](Value lane) {
+  v.forPanels([&](Value p) {
+    Value sumRow = v.ofPanel(state.sum, k.layout.rowPanel, p);
+    Value context = v.ofPanel(state.context, k.layout.contextPanel, p);
+    v.loop(k.panel, lanes, [&](Value lane) {
       Value sum = v.load(v.floats(), v.at(sumRow, v.mul(lane, 4)));
-      Value inverse =
-          v.select(v.compare(arith::CmpFPredicate::OEQ, sum, zero), zero,
-                   arith::DivFOp::create(v.b, v.splat(1.0f), sum).getResult());
-      Value first = v.add(v.mul(p, panel), lane);
+      Value inverse = v.select(v.compare(Float::OEQ, sum, zero), zero,
+                               v.divf(v.splat(1.0f), sum));
+      Value first = v.add(v.mul(p, k.panel), lane);
       Values to;
       for (int64_t r = 0; r < lanes; ++r) {
         Value row = v.add(first, r);
-        Value valid = v.compare(arith::CmpIPredicate::slt, row, rows.rows);
+        Value valid = v.compare(Int::slt, row, v.here.rows);
         to.push_back(v.select(
-            valid, v.at(output, v.mul(v.add(rows.row, row), stride)), spill));
+            valid, v.at(output, v.mul(v.add(v.here.row, row), stride)), spill));
       }
-      v.loop(channels, lanes, [&](Value channel) {
+      v.loop(k.channels, lanes, [&](Value channel) {
         Values square;
         Value from =
-            v.at(context, v.add(v.mul(channel, panel * 4), v.mul(lane, 4)));
+            v.at(context, v.add(v.mul(channel, k.panel * 4), v.mul(lane, 4)));
         for (int64_t c = 0; c < lanes; ++c)
           square.push_back(
-              v.mulf(v.load(v.floats(), v.at(from, c * panel * 4)), inverse));
+              v.mulf(v.load(v.floats(), v.at(from, c * k.panel * 4)), inverse));
         v.transpose(square);
         for (auto [r, row] : llvm::enumerate(square))
-          v.store(bf16 ? v.bf16Bits(row, paired) : row,
-                  v.at(to[r], v.mul(channel, elementBytes)), elementBytes);
+          v.store(k.bf16 ? v.bf16Bits(row, k.paired) : row,
+                  v.at(to[r], v.mul(channel, k.elementBytes)), k.elementBytes);
       });
     });
   });
 }
 
-void KernelLowering::storeLse() {
-  Value to = v.at(field(v.ptr(), offsetof(abi::AttentionArgs, lse)),
-                  v.mul(v.add(v.mul(head, allRows), rows.row), 4));
-  Value end = v.splat(v.narrow(rows.rows));
-  v.loop(v.constant(0), v.mul(rows.panels, panel), v.lanes, [&](Value lane) {
-    Value bytes = v.mul(lane, 4);
-    Value index = arith::AddIOp::create(v.b, v.splat(v.narrow(lane)), v.iota());
-    Value valid = v.compare(arith::CmpIPredicate::slt, index, end);
-    Value sum = v.load(v.floats(), v.at(v.at(scratch, layout.sum), bytes));
-    Value maximum =
-        v.load(v.floats(), v.at(v.at(scratch, layout.maximum), bytes));
-    // A row without keys has maximum -inf and sum 0.
-    v.storeMasked(v.addf(maximum, v.log2(sum)), v.at(to, bytes), valid);
-  });
+static void storeLse(KernelBuilder &v, const Softmax &state) {
+  const VectorKernel &k = v.k;
+  Value to = v.at(v.field(&AttentionArgs::lse),
+                  v.mul(v.add(v.mul(v.here.head, k.allRows), v.here.row), 4));
+  Value end = v.splat(v.narrow(v.here.rows));
+  v.loop(v.constant(0), v.mul(v.here.panels, k.panel), v.lanes,
+         [&](Value lane) {
+           Value bytes = v.mul(lane, 4);
+           Value index = v.add(v.splat(v.narrow(lane)), v.iota());
+           Value valid = v.compare(Int::slt, index, end);
+           Value sum = v.load(v.floats(), v.at(v.inScratch(state.sum), bytes));
+           Value maximum =
+               v.load(v.floats(), v.at(v.inScratch(state.maximum), bytes));
+           // A row without keys has maximum -inf and sum 0.
+           v.storeMasked(v.addf(maximum, v.log2(sum)), v.at(to, bytes), valid);
+         });
+}
+
+static Results lowerSoftmaxInit(Lowering<shed::SoftmaxInitOp> &v) {
+  const ScratchLayout &layout = v.k.layout;
+  const Softmax state{v.constant(layout.maximum), v.constant(layout.sum),
+                      v.constant(layout.context)};
+  initSoftmax(v, state);
+  return {pack(state)};
+}
+
+static Results lowerSoftmaxUpdate(Lowering<shed::SoftmaxUpdateOp> &v) {
+  const auto state = unpack<Softmax>(v.in.getState());
+  const auto logits = unpack<LogitTile>(v.in.getLogits());
+  const auto values = unpack<KeyTile>(v.in.getValues());
+  updateSoftmax(v, state, logits, values.keys);
+  addToContext(v, state.context, logits, values);
+  return {pack(state)};
+}
+
+static Results lowerStore(Lowering<shed::StoreOp> &v) {
+  const VectorKernel &k = v.k;
+  const auto state = unpack<Softmax>(v.in.getState());
+  Value output = v.at(v.field(&AttentionArgs::output),
+                      v.mul(v.here.head, k.channels * k.elementBytes));
+  Value stride = v.mul(v.field(&AttentionArgs::outputStride), k.elementBytes);
+  (k.tiles ? storeContextTiles : storeContext)(v, state, output, stride);
+  if (k.writesLse)
+    storeLse(v, state);
+  return {};
+}
+
+void mlir::heddle::populateSoftmaxPatterns(const VectorPatterns &patterns) {
+  patterns.add(lowerSoftmaxInit);
+  patterns.add(lowerSoftmaxUpdate);
+  patterns.add(lowerStore);
 }

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "VectorBuilder.h"
+#include "heddle/Conversion/VectorBuilder.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -83,6 +83,8 @@ void VectorBuilder::storeMasked(Value value, Value address, Value mask) {
   LLVM::MaskedStoreOp::create(b, value, address, mask, b.getI32IntegerAttr(4));
 }
 
+Value VectorBuilder::null() { return LLVM::ZeroOp::create(b, ptr()); }
+
 Value VectorBuilder::isSet(Value pointer) {
   Value word = LLVM::PtrToIntOp::create(b, i64(), pointer);
   return compare(arith::CmpIPredicate::ne, word, constant(0));
@@ -97,12 +99,11 @@ Values VectorBuilder::loop(Value from, Value to, int64_t step,
                            function_ref<Values(Value, ValueRange)> body) {
   auto loop = scf::ForOp::create(b, from, to, constant(step), carried);
   OpBuilder::InsertionGuard guard(b);
-  // Without carried values the builder has put the yield already.
-  if (!loop.getBody()->empty())
-    loop.getBody()->back().erase();
-  b.setInsertionPointToEnd(loop.getBody());
+  b.setInsertionPointToStart(loop.getBody());
   Values next = body(loop.getInductionVar(), loop.getRegionIterArgs());
-  scf::YieldOp::create(b, next);
+  // Without carried values the builder has put the yield already.
+  if (!carried.empty())
+    scf::YieldOp::create(b, next);
   return Values(loop.getResults());
 }
 
@@ -219,9 +220,8 @@ Value VectorBuilder::exp2(Value x) {
   for (float c : ArrayRef<float>(coefficients).drop_front())
     p = fma(p, f, splat(c));
   p = fma(p, f, splat(1.0f));
-  Value n = arith::ShLIOp::create(b, bits(ints(), shifted),
-                                  splat(integer(i32(), 23)));
-  return bits(floats(), arith::AddIOp::create(b, bits(ints(), p), n));
+  Value n = shiftLeft(bits(ints(), shifted), splat(integer(i32(), 23)));
+  return bits(floats(), add(bits(ints(), p), n));
 }
 
 Value VectorBuilder::log2(Value x) {
@@ -229,14 +229,11 @@ Value VectorBuilder::log2(Value x) {
   // z = (f - 1) / (f + 1), |z| < 0.172.
   Value word = bits(ints(), x);
   Value offset = splat(integer(i32(), 0x3f3504f3)); // sqrt(1/2)
-  Value e = arith::ShRSIOp::create(b, arith::SubIOp::create(b, word, offset),
-                                   splat(integer(i32(), 23)));
-  Value f = bits(
-      floats(),
-      arith::SubIOp::create(
-          b, word, arith::ShLIOp::create(b, e, splat(integer(i32(), 23)))));
+  Value e =
+      arith::ShRSIOp::create(b, sub(word, offset), splat(integer(i32(), 23)));
+  Value f = bits(floats(), sub(word, shiftLeft(e, splat(integer(i32(), 23)))));
   Value one = splat(1.0f);
-  Value z = arith::DivFOp::create(b, subf(f, one), addf(f, one));
+  Value z = divf(subf(f, one), addf(f, one));
   Value zz = mulf(z, z);
   constexpr double scale = 2.88539008177792681472; // 2 / ln 2
   Value p = splat(static_cast<float>(scale / 9));
@@ -285,15 +282,9 @@ Value VectorBuilder::interleaveQuarters(Value x, Value y, int64_t half) {
 Value VectorBuilder::roundToBf16(Value x) {
   Value word = bits(ints(), x);
   auto mask = [&](int64_t v) { return splat(integer(i32(), v)); };
-  Value odd = arith::AndIOp::create(
-      b, arith::ShRUIOp::create(b, word, mask(16)), mask(1));
-  Value rounded = arith::ShRUIOp::create(
-      b,
-      arith::AddIOp::create(b, word,
-                            arith::AddIOp::create(b, odd, mask(0x7fff))),
-      mask(16));
-  Value quiet = arith::OrIOp::create(
-      b, arith::ShRUIOp::create(b, word, mask(16)), mask(0x40));
+  Value odd = bitAnd(shiftRight(word, mask(16)), mask(1));
+  Value rounded = shiftRight(add(word, add(odd, mask(0x7fff))), mask(16));
+  Value quiet = bitOr(shiftRight(word, mask(16)), mask(0x40));
   return select(compare(arith::CmpFPredicate::UNO, x, x), quiet, rounded);
 }
 
@@ -306,9 +297,8 @@ Value VectorBuilder::bf16Both(Value low, Value high) {
 
 Value VectorBuilder::pairs(Value low, Value high, bool native) {
   if (!native)
-    return arith::OrIOp::create(
-        b, roundToBf16(low),
-        arith::ShLIOp::create(b, roundToBf16(high), splat(integer(i32(), 16))));
+    return bitOr(roundToBf16(low),
+                 shiftLeft(roundToBf16(high), splat(integer(i32(), 16))));
   Value both = bf16Both(low, high);
   SmallVector<int64_t> order;
   for (int64_t i = 0; i < lanes; ++i) {
@@ -320,13 +310,11 @@ Value VectorBuilder::pairs(Value low, Value high, bool native) {
 }
 
 Value VectorBuilder::lowHalf(Value dwords) {
-  return bits(floats(),
-              arith::ShLIOp::create(b, dwords, splat(integer(i32(), 16))));
+  return bits(floats(), shiftLeft(dwords, splat(integer(i32(), 16))));
 }
 
 Value VectorBuilder::highHalf(Value dwords) {
-  return bits(floats(),
-              arith::AndIOp::create(b, dwords, splat(integer(i32(), -65536))));
+  return bits(floats(), bitAnd(dwords, splat(integer(i32(), -65536))));
 }
 
 Value VectorBuilder::bf16Bits(Value x, bool native) {

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEDDLE_LIB_CONVERSION_SHEDTOVECTOR_VECTORBUILDER_H
-#define HEDDLE_LIB_CONVERSION_SHEDTOVECTOR_VECTORBUILDER_H
+#ifndef HEDDLE_CONVERSION_VECTORBUILDER_H
+#define HEDDLE_CONVERSION_VECTORBUILDER_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -67,6 +67,11 @@ public:
   Value widen(Value x) { return arith::ExtSIOp::create(b, i64(), x); }
   Value narrow(Value x) { return arith::TruncIOp::create(b, i32(), x); }
   Value bits(Type type, Value x);
+  Value bitAnd(Value x, Value y) { return arith::AndIOp::create(b, x, y); }
+  Value bitOr(Value x, Value y) { return arith::OrIOp::create(b, x, y); }
+  Value bitXor(Value x, Value y) { return arith::XOrIOp::create(b, x, y); }
+  Value shiftLeft(Value x, Value y) { return arith::ShLIOp::create(b, x, y); }
+  Value shiftRight(Value x, Value y) { return arith::ShRUIOp::create(b, x, y); }
 
   //===--- Memory ----------------------------------------------------------===
   /// base + bytes.
@@ -83,6 +88,7 @@ public:
   Value loadMasked(Value address, Value mask, Value other);
   void storeMasked(Value value, Value address, Value mask);
 
+  Value null();
   /// Whether a pointer is not null.
   Value isSet(Value pointer);
 
@@ -91,6 +97,10 @@ public:
   Values loop(Value from, Value to, int64_t step, ValueRange carried,
               function_ref<Values(Value, ValueRange)> body);
   void loop(Value from, Value to, int64_t step, function_ref<void(Value)> body);
+  /// body(0), body(1), ... body(count - 1).
+  void each(Value count, function_ref<void(Value)> body) {
+    loop(constant(0), count, 1, body);
+  }
   /// A loop whose trip count is known; a single trip leaves no loop behind.
   void loop(int64_t to, int64_t step, function_ref<void(Value)> body);
   void when(Value condition, function_ref<void()> body);
@@ -109,6 +119,8 @@ public:
   Value addf(Value x, Value y) { return arith::AddFOp::create(b, x, y); }
   Value subf(Value x, Value y) { return arith::SubFOp::create(b, x, y); }
   Value mulf(Value x, Value y) { return arith::MulFOp::create(b, x, y); }
+  Value divf(Value x, Value y) { return arith::DivFOp::create(b, x, y); }
+  Value negf(Value x) { return arith::NegFOp::create(b, x); }
   /// The greater value; y where x is NaN.
   Value maxf(Value x, Value y);
   /// Whether any lane of a vector of i1 is set.
@@ -149,4 +161,4 @@ public:
 
 } // namespace mlir::heddle
 
-#endif // HEDDLE_LIB_CONVERSION_SHEDTOVECTOR_VECTORBUILDER_H
+#endif // HEDDLE_CONVERSION_VECTORBUILDER_H

@@ -40,7 +40,7 @@
 
 #include <map>
 
-namespace mlir::heddle {
+namespace mlir::heddle::vectors {
 
 //===----------------------------------------------------------------------===//
 // What types become
@@ -318,17 +318,21 @@ struct VectorPatterns {
   }
 };
 
+} // namespace mlir::heddle::vectors
+
+namespace mlir::heddle {
+
 /// Adds patterns for all operations of a kernel. Others of more benefit may
 /// take their place.
 void populateShedToVectorPatterns(const TypeConverter &converter,
                                   RewritePatternSet &patterns,
-                                  VectorKernel &kernel);
+                                  vectors::VectorKernel &kernel);
 
 /// Makes a function of a kernel by these patterns and those that `more` adds.
 /// The dialects of convert-shed-to-vector are to be loaded.
-LogicalResult
-lowerShedToVector(shed::KernelOp kernel,
-                  function_ref<void(const VectorPatterns &)> more = {});
+LogicalResult lowerShedToVector(
+    shed::KernelOp kernel,
+    function_ref<void(const vectors::VectorPatterns &)> more = {});
 
 } // namespace mlir::heddle
 

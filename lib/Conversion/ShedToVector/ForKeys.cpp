@@ -9,6 +9,7 @@
 
 using namespace mlir;
 using namespace mlir::heddle;
+using namespace mlir::heddle::vectors;
 
 /// Whether some row at hand has some key of the tile.
 static Value keepsSome(KernelBuilder &v, shed::KeySet set, const Keys &keys) {
@@ -105,6 +106,6 @@ static Results lowerForKeys(Lowering<shed::ForKeysOp> &v) {
   return {Values(v.in.getInit())};
 }
 
-void mlir::heddle::populateKeyPatterns(const VectorPatterns &patterns) {
+void vectors::populateKeyPatterns(const VectorPatterns &patterns) {
   patterns.add(lowerForKeys);
 }

@@ -15,6 +15,7 @@
 
 using namespace mlir;
 using namespace mlir::heddle;
+using namespace mlir::heddle::vectors;
 
 // A field that both argument blocks have.
 #define HEDDLE_FIELD(name)                                                     \
@@ -157,7 +158,7 @@ static Results lowerForQueries(Lowering<shed::ForQueriesOp> &v) {
 /// What a loop carries is changed in its place.
 static Results lowerYield(Lowering<shed::YieldOp> &) { return {}; }
 
-void mlir::heddle::populateKernelPatterns(const VectorPatterns &patterns) {
+void vectors::populateKernelPatterns(const VectorPatterns &patterns) {
   patterns.add(lowerKernel);
   patterns.add(lowerForQueries);
   patterns.add(lowerYield);

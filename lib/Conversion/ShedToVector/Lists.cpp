@@ -9,6 +9,7 @@
 
 using namespace mlir;
 using namespace mlir::heddle;
+using namespace mlir::heddle::vectors;
 
 /// How many of `count` ascending numbers are below `bound`.
 static Value countBelow(KernelBuilder &v, Value count,
@@ -95,9 +96,9 @@ static KeySource listSource(KernelBuilder &v, const shed::KeyEntries &entries) {
   return listOf(v, keep, v.at(indices, v.mul(v.mul(group, keep), 4)));
 }
 
-KeySource mlir::heddle::expandBlocks(KernelBuilder &v,
-                                     const shed::KeyEntries &entries,
-                                     int64_t offset) {
+KeySource vectors::expandBlocks(KernelBuilder &v,
+                                const shed::KeyEntries &entries,
+                                int64_t offset) {
   size_t entry =
       offsetof(AttentionArgs, lists) + entries.index * sizeof(IndexList);
   Value split = v.field(&IndexList::split, entry);
@@ -120,8 +121,8 @@ KeySource mlir::heddle::expandBlocks(KernelBuilder &v,
   return listOf(v, count, to);
 }
 
-KeyRange mlir::heddle::blockKeys(KernelBuilder &v, Value block, Value split,
-                                 int64_t size) {
+KeyRange vectors::blockKeys(KernelBuilder &v, Value block, Value split,
+                            int64_t size) {
   Value firsts = v.quotient(v.add(split, size - 1), size);
   Value second = v.compare(Int::sge, block, firsts);
   Value first =
@@ -187,7 +188,7 @@ static KeySource compact(KernelBuilder &v, KeySource source,
   return listOf(v, carried[0], to);
 }
 
-KeySource mlir::heddle::keySource(KernelBuilder &v, shed::ForKeysOp loop) {
+KeySource vectors::keySource(KernelBuilder &v, shed::ForKeysOp loop) {
   SmallVector<shed::KeySet> before;
   SmallVector<shed::KeyEntries> lists;
   for (auto set : loop.getSkip().getAsRange<shed::KeySet>()) {

@@ -7,12 +7,11 @@
 
 #include "Lowering.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-
 #include <limits>
 
 using namespace mlir;
 using namespace mlir::heddle;
+using namespace mlir::heddle::vectors;
 
 //===----------------------------------------------------------------------===//
 // Query rows
@@ -98,14 +97,14 @@ static Results lowerLoadLse(Lowering<shed::LoadLseOp> &v) {
 // Keys and values
 //===----------------------------------------------------------------------===//
 
-Value mlir::heddle::rowAddress(KernelBuilder &v, const KeyTile &tile,
-                               Value base, Value j) {
+Value vectors::rowAddress(KernelBuilder &v, const KeyTile &tile, Value base,
+                          Value j) {
   return v.at(base,
               v.mul(tile.gathers() ? v.placeOf(tile.keys, j) : j, tile.stride));
 }
 
-void mlir::heddle::fetchAhead(KernelBuilder &v, const KeyTile &tile, Value part,
-                              int64_t parts) {
+void vectors::fetchAhead(KernelBuilder &v, const KeyTile &tile, Value part,
+                         int64_t parts) {
   const VectorKernel &k = v.k;
   const KeySource &source = tile.keys.source;
   int64_t tiles = k.tiling.getFetchAhead(), keys = k.tiling.getKeys();
@@ -242,7 +241,7 @@ static Results lowerLoadValues(Lowering<shed::LoadValuesOp> &v) {
   return {pack(tile)};
 }
 
-void mlir::heddle::populateLoadPatterns(const VectorPatterns &patterns) {
+void vectors::populateLoadPatterns(const VectorPatterns &patterns) {
   patterns.add(lowerLoadQueries);
   patterns.add(lowerLoadLse);
   patterns.add(lowerLoadKeys);

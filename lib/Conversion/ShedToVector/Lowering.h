@@ -11,7 +11,7 @@
 #include "bundle/abi/Abi.h"
 #include "heddle/Conversion/ShedToVector.h"
 
-namespace mlir::heddle {
+namespace mlir::heddle::vectors {
 
 using Values = VectorBuilder::Values;
 using Int = arith::CmpIPredicate;
@@ -72,6 +72,6 @@ void addToContext(KernelBuilder &v, Value context, const LogitTile &logits,
 /// What the logits are to be multiplied with for base 2; null for nothing.
 Value logitScale(KernelBuilder &v, const LogitTile &logits);
 
-} // namespace mlir::heddle
+} // namespace mlir::heddle::vectors
 
 #endif // HEDDLE_LIB_CONVERSION_SHEDTOVECTOR_LOWERING_H

@@ -17,6 +17,7 @@
 
 using namespace mlir;
 using namespace mlir::heddle;
+using namespace mlir::heddle::vectors;
 
 static Value multiply(KernelBuilder &v, Value broadcast, Value lanes,
                       Value sum) {
@@ -252,8 +253,8 @@ static void contextProductTiles(KernelBuilder &v, Value context,
   });
 }
 
-void mlir::heddle::addToContext(KernelBuilder &v, Value context,
-                                const LogitTile &logits, const KeyTile &tile) {
+void vectors::addToContext(KernelBuilder &v, Value context,
+                           const LogitTile &logits, const KeyTile &tile) {
   Value part = v.ofPanel(context, v.k.layout.contextPanel);
   (v.k.tiles ? contextProductTiles : contextProduct)(v, part, logits, tile);
 }
@@ -272,6 +273,6 @@ static Results lowerDot(Lowering<shed::DotOp> &v) {
   return {pack(logits)};
 }
 
-void mlir::heddle::populateProductPatterns(const VectorPatterns &patterns) {
+void vectors::populateProductPatterns(const VectorPatterns &patterns) {
   patterns.add(lowerDot);
 }

@@ -16,6 +16,7 @@
 
 using namespace mlir;
 using namespace mlir::heddle;
+using namespace mlir::heddle::vectors;
 using ::heddle::bundle::Scores;
 
 static constexpr float log2e = 1.44269504088896341f;
@@ -130,7 +131,7 @@ static Results lowerMask(Lowering<shed::MaskOp> &v) {
   return {pack(logits)};
 }
 
-void mlir::heddle::populateScorePatterns(const VectorPatterns &patterns) {
+void vectors::populateScorePatterns(const VectorPatterns &patterns) {
   patterns.add(lowerScores);
   patterns.add(lowerMask);
 }

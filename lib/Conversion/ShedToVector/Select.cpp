@@ -13,6 +13,7 @@
 
 using namespace mlir;
 using namespace mlir::heddle;
+using namespace mlir::heddle::vectors;
 
 /// Writes the entries of [from, to) that are below `limit` of the `keep`
 /// largest scores to `target`, ascending, and returns their number. The bits of
@@ -285,7 +286,7 @@ static Results lowerMassInit(Lowering<shed::MassInitOp> &v) {
   return {{mass}};
 }
 
-void mlir::heddle::populateSelectPatterns(const VectorPatterns &patterns) {
+void vectors::populateSelectPatterns(const VectorPatterns &patterns) {
   patterns.add(lowerMassInit);
   patterns.add(lowerColumnMass);
   patterns.add(lowerTopK);

@@ -21,6 +21,7 @@ namespace mlir::heddle {
 
 using namespace mlir;
 using namespace mlir::heddle;
+using namespace mlir::heddle::vectors;
 
 void mlir::heddle::populateShedToVectorPatterns(const TypeConverter &converter,
                                                 RewritePatternSet &patterns,

@@ -14,13 +14,13 @@
 
 #include "Lowering.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <limits>
 
 using namespace mlir;
 using namespace mlir::heddle;
+using namespace mlir::heddle::vectors;
 
 static constexpr float slack = 8.0f;
 static constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -52,7 +52,7 @@ static void padLogits(KernelBuilder &v, const LogitTile &logits) {
   });
 }
 
-Value mlir::heddle::logitScale(KernelBuilder &v, const LogitTile &logits) {
+Value vectors::logitScale(KernelBuilder &v, const LogitTile &logits) {
   return logits.isScaled() ? v.splat(logits.scale) : Value();
 }
 
@@ -299,7 +299,7 @@ static Results lowerStore(Lowering<shed::StoreOp> &v) {
   return {};
 }
 
-void mlir::heddle::populateSoftmaxPatterns(const VectorPatterns &patterns) {
+void vectors::populateSoftmaxPatterns(const VectorPatterns &patterns) {
   patterns.add(lowerSoftmaxInit);
   patterns.add(lowerSoftmaxUpdate);
   patterns.add(lowerStore);

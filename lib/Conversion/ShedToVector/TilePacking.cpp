@@ -18,9 +18,9 @@
 
 using namespace mlir;
 using namespace mlir::heddle;
+using namespace mlir::heddle::vectors;
 
-Keys mlir::heddle::tileAt(KernelBuilder &v, const KeySource &source,
-                          Value begin) {
+Keys vectors::tileAt(KernelBuilder &v, const KeySource &source, Value begin) {
   const VectorKernel &k = v.k;
   const int64_t size = k.tiling.getKeys();
   Value left = v.greatest(v.sub(source.count, begin), v.constant(0));
@@ -73,7 +73,7 @@ static void packPair(KernelBuilder &v, const Keys &keys, Value j) {
   }
 }
 
-void mlir::heddle::packRest(KernelBuilder &v, const Keys &keys, Value from) {
+void vectors::packRest(KernelBuilder &v, const Keys &keys, Value from) {
   v.loop(from, keys.padded, 2, [&](Value j) { packPair(v, keys, j); });
 }
 
@@ -86,8 +86,8 @@ static int64_t packShare(const VectorKernel &k) {
   return share < 2 ? 0 : share;
 }
 
-void mlir::heddle::packAhead(KernelBuilder &v, const Keys &keys, int64_t i,
-                             Value j, int64_t key) {
+void vectors::packAhead(KernelBuilder &v, const Keys &keys, int64_t i, Value j,
+                        int64_t key) {
   int64_t share = packShare(v.k);
   if (!share || key * share % 64 != 0)
     return;
@@ -98,7 +98,7 @@ void mlir::heddle::packAhead(KernelBuilder &v, const Keys &keys, int64_t i,
 }
 
 /// A task of fewer rows has fewer vectors beside which something was packed.
-void mlir::heddle::packAheadRest(KernelBuilder &v, const Keys &keys) {
+void vectors::packAheadRest(KernelBuilder &v, const Keys &keys) {
   const VectorKernel &k = v.k;
   Value rows = v.here.rows;
   Value whole = v.quotient(v.add(rows, -1), k.panel);

@@ -12,6 +12,7 @@
 
 using namespace mlir;
 using namespace mlir::heddle;
+using namespace mlir::heddle::vectors;
 
 VectorKernel::VectorKernel(shed::KernelOp kernel)
     : tiling(kernel.getTilingAs<shed::TilingAttr>()),

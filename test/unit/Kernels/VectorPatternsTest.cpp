@@ -33,6 +33,7 @@ using namespace heddle;
 using namespace heddle::test;
 using namespace mlir;
 using namespace mlir::heddle;
+using namespace mlir::heddle::vectors;
 
 namespace {
 

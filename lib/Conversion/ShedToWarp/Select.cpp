@@ -4,8 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Keys are the rows of products and queries their columns, so that a key's
+// score is a sum along a row, in a thread and over four lanes, and needs no
+// other warp. A warpgroup that computes has 128 queries, of one group or of
+// several, which stay in shared memory; their log-sum-exps, one a column, stay
+// in registers. All of a block read the same tiles of keys. Scores go to the
+// block's scratch, a row a group; then all warpgroups that compute make the
+// groups' lists of them, one after the other, while the next keys are brought.
+// Blocks share out the groups, turn by turn. A kernel that chooses blocks of
+// keys has as many rows again, for scores among the keys of the second span,
+// and two for the means that the two spans' lists are made of. Heads that share
+// lists are scored one after the other, each adding to the scores before.
+//
+//===----------------------------------------------------------------------===//
 
-#include "SelectWriter.h"
+#include "Lowering.h"
 
 #include "../ShedToNVVM/TopK.h"
 #include "bundle/abi/Abi.h"
@@ -21,8 +35,69 @@ namespace abi = ::heddle::abi;
 
 using Values = NVVMBuilder::Values;
 
+namespace {
+class SelectTask final : public WarpTask {
+public:
+  explicit SelectTask(shed::KernelOp kernel)
+      : WarpTask(kernel), group(*kernel.getGroup()),
+        groups(std::max<int64_t>(columns / group, 1)),
+        parts(tiling.getConsumers() * groups),
+        blocks(topKOf(kernel).getBlocks()),
+        pooled(static_cast<int64_t>(topKOf(kernel).getPooled().value_or(0))),
+        within(topKOf(kernel).getEntriesWithin()) {
+    queryRows = logitColumns = columns;
+    logitParts = tiling.getKeys() / warp::warpgroupRows;
+    massGroups = groups;
+  }
+
+  LogicalResult verifyForm() override;
+  Operation *open() override;
+  void populate(WarpPatterns patterns) const override;
+
+  Value scratchRow(WarpBuilder &v, Value row) const;
+
+  static constexpr int64_t columns = 128; ///< query rows of a warpgroup
+  const int64_t group;  ///< rows that share a list, at most `columns`
+  const int64_t groups; ///< of a warpgroup
+  const int64_t parts;  ///< groups that a block scores together
+  const bool blocks;    ///< chooses blocks of `group` keys
+  const int64_t pooled; ///< scores that are pooled, or 0
+  const std::optional<shed::KeyEntries> within; ///< see KeyChoice
+
+  // Values of the function: before all turns, then of a turn.
+  Value scratch;
+  Value n, heads, tiles;        ///< i32
+  Value queryStride, keyStride; ///< i64, bytes
+  Value kvGroup;                ///< i32
+  Value sharers;                ///< i32: heads that share a list
+  Value factor;                 ///< scale * log2(e)
+  Value list;                   ///< i32: of a group, the row of lists
+  Value first;                  ///< i32: the block's first group
+  Value head;                   ///< i32
+  /// i32: 0 or 1. With 1 among the keys of the second span, for which those
+  /// before it mean nothing.
+  Value span;
+  Value added;  ///< i1: whether scores are added to those before, or null
+  Value isLast; ///< i1: whether lists are made in this turn; null: in each
+  Value own;    ///< i32: the warpgroup's first group of the block's
+  Value row;    ///< i32: its first row
+  Value keyBase;
+
+private:
+  static shed::TopKOp topKOf(shed::KernelOp kernel) {
+    return cast<shed::TopKOp>(kernel.getBody().front().back());
+  }
+  void loadArguments(WarpBuilder &v);
+};
+
+} // namespace
+
+std::unique_ptr<WarpTask> mlir::heddle::makeSelectTask(shed::KernelOp kernel) {
+  return std::make_unique<SelectTask>(kernel);
+}
+
 /// Ops that have no form are refused at their place.
-LogicalResult SelectWriter::verifyForm() {
+LogicalResult SelectTask::verifyForm() {
   auto refuse = [](Operation *op, const Twine &why) {
     return op->emitOpError() << "has no form for warpgroups: " << why;
   };
@@ -33,7 +108,7 @@ LogicalResult SelectWriter::verifyForm() {
     return refuse(kernel, "they score for groups of 16, 32, 64 or 128 rows, "
                           "not " +
                               Twine(group));
-  if (kernel.getSharedLists() && blocks)
+  if (sharedLists && blocks)
     return refuse(kernel, "heads share lists of blocks");
   if (tiling.getKeys() % warp::warpgroupRows)
     return refuse(kernel, "keys of a tile, " + Twine(tiling.getKeys()) +
@@ -52,14 +127,12 @@ LogicalResult SelectWriter::verifyForm() {
   return good;
 }
 
-Value SelectWriter::field(Type type, size_t offset) {
-  return v.loadConstant(type, v.at(args, static_cast<int64_t>(offset)),
-                        type.isF32() || type.isInteger(32) ? 4 : 8);
-}
+//===----------------------------------------------------------------------===//
+// The block's rows
+//===----------------------------------------------------------------------===//
 
-LogicalResult SelectWriter::run() {
-  if (failed(verifyForm()))
-    return failure();
+Operation *SelectTask::open() {
+  WarpBuilder v(kernel.getLoc(), kernel.getContext());
   EntryFacts facts;
   facts.queryRows = group;
   const int64_t scratchRows = blocks ? 2 * parts + 2 : parts;
@@ -68,15 +141,16 @@ LogicalResult SelectWriter::run() {
   facts.scratchBytesPerKey = 4 * (scratchRows + pools);
   Values arguments = v.openEntry(kernel, kernel.getSymName(),
                                  {v.global(), v.global(), v.i64()}, facts);
+  Operation *function = v.b.getInsertionBlock()->getParentOp();
   v.describePipeline(tiling);
   Value sequence = v.blockId(NVVMBuilder::Axis::Z);
   Value block = v.blockId(NVVMBuilder::Axis::X);
   Value gridBlocks = v.gridSize(NVVMBuilder::Axis::X);
   args = v.at(arguments[0], v.mul(v.widenUnsigned(sequence),
                                   int64_t(sizeof(abi::SelectArgs))));
-  Value row = v.widenUnsigned(v.add(v.mul(sequence, gridBlocks), block));
-  scratch = v.at(arguments[1], v.mul(row, arguments[2]));
-  loadArguments();
+  Value place = v.widenUnsigned(v.add(v.mul(sequence, gridBlocks), block));
+  scratch = v.at(arguments[1], v.mul(place, arguments[2]));
+  loadArguments(v);
 
   const int64_t taskRows = group * parts;
   Value together = v.quotient(v.add(n, taskRows - 1), taskRows);
@@ -93,163 +167,221 @@ LogicalResult SelectWriter::run() {
     Value number = v.quotient(turn, turnsEach);
     Value which = v.sub(turn, v.mul(number, turnsEach));
     Value task = v.add(block, v.mul(number, gridBlocks));
-    Value list = v.quotient(task, together);
-    Value first = v.mul(v.sub(task, v.mul(list, together)), parts);
-    if (kernel.getSharedLists())
-      score(v.add(v.mul(list, sharers), which), first, v.word(0),
-            v.compare(CmpIPredicate::ne, which, int64_t(0)));
-    else
-      score(list, first, which, Value());
-    v.barrier(); // all scores are there, no query is read any more
-    auto makeLists = [&] {
-      choose(list, first);
-      v.barrier(); // before the next scores take their place
-    };
-    if (!blocks && !kernel.getSharedLists())
-      return makeLists();
-    v.when(v.compare(CmpIPredicate::eq, which, v.add(turnsEach, -1)),
-           makeLists);
+    list = v.quotient(task, together);
+    first = v.mul(v.sub(task, v.mul(list, together)), parts);
+    head = list;
+    span = which;
+    if (sharedLists) {
+      head = v.add(v.mul(list, sharers), which);
+      span = v.word(0);
+      added = v.compare(CmpIPredicate::ne, which, int64_t(0));
+    }
+    if (blocks || sharedLists)
+      isLast = v.compare(CmpIPredicate::eq, which, v.add(turnsEach, -1));
+    own = v.mul(warp::WarpgroupOp::create(v.b), groups);
+    row = v.mul(v.add(first, own), group);
+    keyBase =
+        ofHead(v, offsetof(abi::SelectArgs, key), v.quotient(head, kvGroup));
+    moveBody(v);
   });
   v.closeEntry();
-  return success();
+  return function;
 }
 
-void SelectWriter::loadArguments() {
-  auto word = [&](size_t offset) { return v.narrow(field(v.i64(), offset)); };
+void SelectTask::loadArguments(WarpBuilder &v) {
+  auto word = [&](size_t offset) {
+    return v.narrow(field(v, v.i64(), offset));
+  };
   n = word(offsetof(abi::SelectArgs, n));
-  heads = field(v.i32(), offsetof(abi::SelectArgs, heads));
+  heads = field(v, v.i32(), offsetof(abi::SelectArgs, heads));
   kvGroup = word(offsetof(abi::SelectArgs, kvGroup));
-  sharers = kernel.getSharedLists()
-                ? word(offsetof(abi::SelectArgs, list) +
-                       offsetof(abi::IndexList, headsPerList))
-                : v.word(1);
+  sharers = sharedLists ? word(offsetof(abi::SelectArgs, list) +
+                               offsetof(abi::IndexList, headsPerList))
+                        : v.word(1);
   queryStride =
-      v.mul(field(v.i64(), offsetof(abi::SelectArgs, queryStride)), 2);
-  keyStride = v.mul(field(v.i64(), offsetof(abi::SelectArgs, keyStride)), 2);
-  factor = v.mulf(field(v.f32(), offsetof(abi::SelectArgs, scale)),
+      v.mul(field(v, v.i64(), offsetof(abi::SelectArgs, queryStride)), 2);
+  keyStride = v.mul(field(v, v.i64(), offsetof(abi::SelectArgs, keyStride)), 2);
+  factor = v.mulf(field(v, v.f32(), offsetof(abi::SelectArgs, scale)),
                   v.real(1.44269504088896341f));
   tiles = v.quotient(v.add(n, tiling.getKeys() - 1), tiling.getKeys());
 }
 
 /// Row `row` (i32) of the block's scratch: n scores, zeros up to a multiple of
 /// 4.
-Value SelectWriter::scratchRow(Value row) {
+Value SelectTask::scratchRow(WarpBuilder &v, Value row) const {
   Value rowBytes = v.mul(v.quotient(v.add(n, 3), 4), 16);
   return v.at(scratch, v.mul(v.widen(row), v.widen(rowBytes)));
 }
 
-Value SelectWriter::load(Value base, Value first, Value stride, int64_t rows) {
-  auto type = warp::TileType::get(kernel.getContext(), rows, channels, element);
-  return warp::LoadOp::create(v.b, type, base, first, stride, n, Value(),
-                              Value(), Value(), IntegerAttr(), Value(), Value(),
-                              IntegerAttr(), UnitAttr());
-}
+//===----------------------------------------------------------------------===//
+// Scores, and the lists of them
+//===----------------------------------------------------------------------===//
 
-/// Each key's mean probability over the rows of this warpgroup's groups, of
-/// those from group `first` on; with `span` (i32: 0 or 1) among the keys of the
-/// second span, for which those before it mean nothing. Where heads share
-/// lists, the mean over their rows, to which each head adds its part: to those
-/// before where `added` (i1) holds.
-void SelectWriter::score(Value head, Value first, Value span, Value added) {
-  constexpr float infinity = std::numeric_limits<float>::infinity();
-  Value own = v.mul(warp::WarpgroupOp::create(v.b), groups);
-  Value row = v.mul(v.add(first, own), group);
-  auto base = [&](size_t offset, Value which) {
-    return v.at(field(v.global(), offset),
-                v.mul(v.widenUnsigned(which), channels * 2));
-  };
-  Value keys = base(offsetof(abi::SelectArgs, key), v.quotient(head, kvGroup));
-  Value queries = load(base(offsetof(abi::SelectArgs, query), head), row,
-                       queryStride, columns);
-  // Rows that are not there give no key any probability.
-  Value sums = field(v.global(), offsetof(abi::SelectArgs, lse));
-  if (blocks)
-    sums = v.select(v.compare(CmpIPredicate::eq, span, int64_t(0)), sums,
-                    field(v.global(), offsetof(abi::SelectArgs, spanLse)));
-  Value lse = v.at(sums, v.mul(v.mul(v.widen(head), v.widen(n)), 4));
-  Value negated = v.map(
-      v.fragment(columns),
-      warp::ReadColumnsOp::create(v.b, v.fragment(columns), lse, row, n,
-                                  v.real(infinity))
-          .getResult(),
-      [&](ValueRange element, Value, Value) { return v.negf(element[0]); });
-  Value pad = v.add(n, v.both(v.threadId(), warp::warpgroupThreads - 1));
-  Value pads =
-      v.compare(CmpIPredicate::slt, pad, v.both(v.add(n, 3), ~int64_t(3)));
-  Values inverses, places;
-  for (int64_t i = 0; i < groups; ++i) {
-    Value left = v.sub(n, v.add(row, i * group));
-    Value rows = v.greatest(v.least(left, v.word(group)), v.word(1));
-    if (kernel.getSharedLists())
-      rows = v.mul(rows, sharers);
-    inverses.push_back(
-        v.divf(v.real(1.0f), arith::SIToFPOp::create(v.b, v.f32(), rows)));
-    Value to = scratchRow(
-        v.add(v.add(own, i), blocks ? v.mul(span, parts) : v.word(0)));
-    places.push_back(to);
-    v.when(pads, [&] { v.store(v.real(0.0f), v.at(to, v.mul(pad, 4)), 4); });
-  }
-
-  v.loop(v.word(0), tiles, 1, [&](Value tile) {
-    Value firstKey = v.mul(tile, tiling.getKeys());
-    Value some = load(keys, firstKey, keyStride, tiling.getKeys());
-    for (int64_t from = 0; from < static_cast<int64_t>(tiling.getKeys());
-         from += warp::warpgroupRows) {
-      Value logits = v.wait(v.multiply(some, queries, {}, /*transposed=*/true,
-                                       0, from ? v.word(from) : Value()));
-      Value weights = v.map(
-          v.fragment(columns), {logits, negated},
-          [&](ValueRange element, Value, Value) -> Value {
-            return math::Exp2Op::create(
-                v.b, math::FmaOp::create(v.b, element[0], factor, element[1]));
+/// Adds a tile's keys to the scores at `places`, a group's each: mean
+/// probabilities over its rows, of which `inverses` are 1 over their number.
+static void addMass(RewriteBuilder &v, const SelectTask &t, ValueRange places,
+                    ValueRange inverses, const Logits &logits, Value lse,
+                    const TileKeys &keys) {
+  for (auto [i, part] : llvm::enumerate(logits.parts)) {
+    v.behind({part, keys.first});
+    Value weights =
+        v.map(v.fragment(t.columns), {part, lse},
+              [&](ValueRange element, Value, Value) -> Value {
+                return math::Exp2Op::create(
+                    v.b, math::FmaOp::create(v.b, element[0], logits.factor,
+                                             element[1]));
+              });
+    for (int64_t j = 0; j < t.groups; ++j) {
+      Value some =
+          t.groups > 1 ? v.slice(weights, j * t.group, t.group) : weights;
+      Value sum =
+          v.combine(warp::Combine::Add, v.reduce(warp::Combine::Add, some));
+      Value mean =
+          v.map(v.fragment(1), sum, [&](ValueRange element, Value, Value) {
+            return v.mulf(element[0], inverses[j]);
           });
-      for (int64_t i = 0; i < groups; ++i) {
-        Value some = weights;
-        if (groups > 1)
-          some =
-              warp::SliceOp::create(v.b, v.fragment(group), weights, i * group);
-        Value sum =
-            v.combine(warp::Combine::Add, v.reduce(warp::Combine::Add, some));
-        Value mean =
-            v.map(v.fragment(1), sum, [&](ValueRange element, Value, Value) {
-              return v.mulf(element[0], inverses[i]);
-            });
-        warp::StoreColumnOp::create(v.b, mean, places[i], v.add(firstKey, from),
-                                    n, added, Value(), Value(), IntegerAttr(),
-                                    UnitAttr());
-      }
+      warp::StoreColumnOp::create(
+          v.b, mean, places[j], v.add(keys.first, i * warp::warpgroupRows), t.n,
+          t.added, Value(), Value(), IntegerAttr(), UnitAttr());
     }
-  });
+  }
 }
 
-/// Makes the lists of row `row` for the groups from `first` on.
-void SelectWriter::choose(Value row, Value first) {
+/// Makes the lists of the block's groups.
+static void makeLists(WarpBuilder &v, const SelectTask &t) {
   Value own = warp::WarpgroupOp::create(v.b);
-  const int64_t warpgroups = tiling.getConsumers();
+  const int64_t warpgroups = t.tiling.getConsumers();
   KeyChoice choice;
-  choice.encoding = kernel.getEncoding().value_or(shed::Encoding::Int32);
-  choice.group = group;
+  choice.encoding = t.encoding;
+  choice.group = t.group;
   choice.threads = warpgroups * warp::warpgroupThreads;
-  choice.args = args;
-  choice.n = n;
+  choice.args = t.args;
+  choice.n = t.n;
   choice.thread = v.add(v.mul(own, int64_t(warp::warpgroupThreads)),
                         v.both(v.threadId(), warp::warpgroupThreads - 1));
   choice.shared = warp::SpaceOp::create(v.b, v.i32(), TopK::sharedBytes(),
                                         /*over_tiles=*/false, IntegerAttr());
-  choice.pooled = pooled;
-  choice.within = within;
-  if (pooled)
-    choice.pool = scratchRow(v.word(parts));
-  v.loop(v.word(0), v.word(parts), 1, [&](Value part) {
-    Value which = v.add(first, part);
-    v.when(v.compare(CmpIPredicate::slt, v.mul(which, group), n), [&] {
-      Value keys = scratchRow(part);
-      if (!blocks)
-        return chooseKeys(v, choice, row, which, keys);
-      chooseBlocks(v, choice, row, which,
-                   {keys, scratchRow(v.add(part, parts)),
-                    scratchRow(v.word(2 * parts)),
-                    scratchRow(v.word(2 * parts + 1))});
+  choice.pooled = t.pooled;
+  choice.within = t.within;
+  if (t.pooled)
+    choice.pool = t.scratchRow(v, v.word(t.parts));
+  v.loop(v.word(0), v.word(t.parts), 1, [&](Value part) {
+    Value which = v.add(t.first, part);
+    v.when(v.compare(CmpIPredicate::slt, v.mul(which, t.group), t.n), [&] {
+      Value keys = t.scratchRow(v, part);
+      if (!t.blocks)
+        return chooseKeys(v, choice, t.list, which, keys);
+      chooseBlocks(v, choice, t.list, which,
+                   {keys, t.scratchRow(v, v.add(part, t.parts)),
+                    t.scratchRow(v, v.word(2 * t.parts)),
+                    t.scratchRow(v, v.word(2 * t.parts + 1))});
     });
+  });
+}
+
+void SelectTask::populate(WarpPatterns patterns) const {
+  const SelectTask &t = *this;
+  // Where heads share lists a mean is over their rows, to which each head adds
+  // its part.
+  patterns.add<shed::MassInitOp>([&](RewriteBuilder &v, auto, auto) {
+    Values places, inverses;
+    for (int64_t i = 0; i < t.groups; ++i) {
+      Value left = v.sub(t.n, v.add(t.row, i * t.group));
+      Value rows = v.greatest(v.least(left, v.word(t.group)), v.word(1));
+      if (t.sharedLists)
+        rows = v.mul(rows, t.sharers);
+      inverses.push_back(
+          v.divf(v.real(1.0f), arith::SIToFPOp::create(v.b, v.f32(), rows)));
+      places.push_back(t.scratchRow(
+          v, v.add(v.add(t.own, i),
+                   t.blocks ? v.mul(t.span, t.parts) : v.word(0))));
+    }
+    places.append(inverses);
+    return Results{places};
+  });
+  // A warpgroup has all rows of its groups at once. The second span's keys are
+  // scored by the same ops as all keys, in a turn of its own.
+  patterns.add<shed::ForQueriesOp>([&](RewriteBuilder &v, auto op, auto in) {
+    if (op.getSpan())
+      return Results{Values(in.getInit())};
+    Block &body = op.getBody().front();
+    v.rewriter.replaceAllUsesWith(body.getArgument(0), in.getInit());
+    v.take(body.without_terminator());
+    return Results{{cast<shed::YieldOp>(body.getTerminator()).getValue()}};
+  });
+  patterns.add<shed::LoadQueriesOp>([&](RewriteBuilder &v, auto, auto) {
+    Value base = t.ofHead(v, offsetof(abi::SelectArgs, query), t.head);
+    return Results{
+        {v.load(t.tile(t.queryRows), base, t.row, t.queryStride, t.n)}};
+  });
+  patterns.add<shed::LoadLseOp>([&](RewriteBuilder &v, auto, auto) {
+    // Rows that are not there give no key any probability.
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    Value sums = t.field(v, v.global(), offsetof(abi::SelectArgs, lse));
+    if (t.blocks)
+      sums =
+          v.select(v.compare(CmpIPredicate::eq, t.span, int64_t(0)), sums,
+                   t.field(v, v.global(), offsetof(abi::SelectArgs, spanLse)));
+    Value lse = v.at(sums, v.mul(v.mul(v.widen(t.head), v.widen(t.n)), 4));
+    auto type = v.fragment(t.columns);
+    Value read = warp::ReadColumnsOp::create(v.b, type, lse, t.row, t.n,
+                                             v.real(infinity));
+    auto negate = [&](ValueRange element, Value, Value) {
+      return v.negf(element[0]);
+    };
+    return Results{{v.map(type, read, negate)}};
+  });
+  patterns.add<shed::ForKeysOp>([&](RewriteBuilder &v, auto op, auto in) {
+    ValueRange mass = in.getInit();
+    Value pad = v.add(t.n, v.both(v.threadId(), warp::warpgroupThreads - 1));
+    Value pads =
+        v.compare(CmpIPredicate::slt, pad, v.both(v.add(t.n, 3), ~int64_t(3)));
+    for (Value place : mass.take_front(t.groups))
+      v.when(pads,
+             [&] { v.store(v.real(0.0f), v.at(place, v.mul(pad, 4)), 4); });
+    Block &body = op.getBody().front();
+    v.loop(v.word(0), t.tiles, 1, [&](Value tile) {
+      Value first = v.mul(tile, t.tiling.getKeys());
+      TileKeys keys(first, v.sub(t.n, first), t.n, v.word(0), v.null(), t.n,
+                    t.tiling.getKeys());
+      v.rewriter.replaceAllUsesWith(body.getArgument(0), keys.get());
+      v.rewriter.replaceAllUsesWith(body.getArgument(1), mass);
+      v.take(body.without_terminator());
+    });
+    return Results{Values(mass)};
+  });
+  patterns.add<shed::LoadKeysOp>([&](RewriteBuilder &v, auto, auto in) {
+    const TileKeys keys(in.getKeys(), t.tiling.getKeys());
+    Values result = {
+        v.load(t.tile(keys.columns), t.keyBase, keys.first, t.keyStride, t.n)};
+    result.append(keys.get());
+    return Results{result};
+  });
+  patterns.add<shed::DotOp>([&](RewriteBuilder &v, auto, auto in) {
+    Logits logits(t.factor, v.bit(false));
+    for (int64_t i = 0; i < t.logitParts; ++i)
+      logits.parts.push_back(v.wait(v.multiply(
+          in.getKeys()[0], in.getQueries()[0], {}, /*transposed=*/true, 0,
+          i ? v.word(i * warp::warpgroupRows) : Value())));
+    return Results{logits.get()};
+  });
+  patterns.add<shed::ColumnMassOp>([&](RewriteBuilder &v, auto, auto in) {
+    ValueRange mass = in.getMass();
+    addMass(v, t, mass.take_front(t.groups), mass.take_back(t.groups),
+            Logits(in.getLogits()), in.getLse()[0],
+            TileKeys(in.getKeys(), t.tiling.getKeys()));
+    return Results{Values(mass)};
+  });
+  patterns.add<shed::TopKOp>([&](RewriteBuilder &v, auto, auto) {
+    v.barrier(); // all scores are there, no query is read any more
+    auto choose = [&] {
+      makeLists(v, t);
+      v.barrier(); // before the next scores take their place
+    };
+    if (t.isLast)
+      v.when(t.isLast, choose);
+    else
+      choose();
+    return Results();
   });
 }

@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionWriter.h"
-#include "SelectWriter.h"
+#include "Lowering.h"
 
 #include "heddle/Conversion/Passes.h"
 
@@ -22,6 +21,112 @@ namespace mlir::heddle {
 using namespace mlir;
 using namespace mlir::heddle;
 
+void RewriteBuilder::behind(ValueRange values) {
+  Operation *last = nullptr;
+  for (Value value : values)
+    if (Operation *op = value.getDefiningOp();
+        op && op->getBlock() == b.getInsertionBlock() &&
+        (!last || last->isBeforeInBlock(op)))
+      last = op;
+  if (last)
+    b.setInsertionPointAfter(last);
+}
+
+void WarpTask::moveBody(WarpBuilder &v) {
+  v.b.getInsertionBlock()->getOperations().splice(
+      v.b.getInsertionPoint(), kernel.getBody().front().getOperations());
+}
+
+/// The types of what values become, as ShedToWarp.h says it.
+static void convertTypes(TypeConverter &converter, const WarpTask &task) {
+  using Types = SmallVectorImpl<Type>;
+  MLIRContext *context = task.element.getContext();
+  Type f32 = Float32Type::get(context), i32 = IntegerType::get(context, 32);
+  Type pointer = LLVM::LLVMPointerType::get(
+      context, static_cast<unsigned>(NVVM::NVVMMemorySpace::Global));
+  auto fragment = [=](int64_t columns) {
+    return warp::FragmentType::get(context, columns, f32);
+  };
+  auto addKeys = [=](Types &types) {
+    types.append({i32, i32, i32, i32, pointer, i32});
+  };
+  converter.addConversion([](Type type) { return type; });
+  converter.addConversion([=, &task](shed::TileType type, Types &types) {
+    if (type.getColumns() == shed::Axis::Keys) {
+      types.append(task.logitParts, fragment(task.logitColumns));
+      types.append({f32, IntegerType::get(context, 1)});
+    } else if (type.getRows() == shed::Axis::Keys) {
+      types.push_back(task.tile(task.tiling.getKeys()));
+      addKeys(types);
+    } else {
+      types.push_back(task.tile(task.queryRows));
+    }
+    return success();
+  });
+  converter.addConversion([=](shed::KeysType, Types &types) {
+    addKeys(types);
+    return success();
+  });
+  converter.addConversion([=, &task](shed::SoftmaxType, Types &types) {
+    types.append({fragment(task.channels), fragment(1), fragment(1)});
+    return success();
+  });
+  converter.addConversion([=, &task](shed::LseType) -> Type {
+    return fragment(task.logitColumns);
+  });
+  converter.addConversion([=, &task](shed::MassType, Types &types) {
+    types.append(task.massGroups, pointer);
+    types.append(task.massGroups, f32);
+    return success();
+  });
+}
+
+void mlir::heddle::populateShedToWarpPatterns(const TypeConverter &converter,
+                                              RewritePatternSet &patterns,
+                                              const WarpTask &task) {
+  task.populate({converter, patterns});
+}
+
+LogicalResult mlir::heddle::convertToWarp(
+    shed::KernelOp kernel,
+    function_ref<void(const TypeConverter &, RewritePatternSet &)>
+        addPatterns) {
+  std::unique_ptr<WarpTask> task = kernel.getKind() == shed::KernelKind::Select
+                                       ? makeSelectTask(kernel)
+                                       : makeAttentionTask(kernel);
+  if (failed(task->verifyForm()))
+    return failure();
+  TypeConverter converter;
+  convertTypes(converter, *task);
+  RewritePatternSet patterns(kernel.getContext());
+  populateShedToWarpPatterns(converter, patterns, *task);
+  if (addPatterns)
+    addPatterns(converter, patterns);
+  FrozenRewritePatternSet frozen(std::move(patterns));
+
+  ConversionTarget target(*kernel.getContext());
+  target.addLegalDialect<arith::ArithDialect, LLVM::LLVMDialect,
+                         math::MathDialect, NVVM::NVVMDialect, scf::SCFDialect,
+                         warp::WarpDialect>();
+  target.addIllegalDialect<shed::ShedDialect>();
+  const auto &forms = frozen.getOpSpecificNativePatterns();
+  WalkResult walked = kernel.getBody().walk([&](Operation *op) {
+    // A yield is its loop's or its function's.
+    if (target.isLegal(op) || forms.contains(op->getName()) ||
+        isa<shed::YieldOp>(op))
+      return WalkResult::advance();
+    op->emitOpError("has no form for warpgroups");
+    return WalkResult::interrupt();
+  });
+  if (walked.wasInterrupted())
+    return failure();
+  Operation *function = task->open();
+  if (failed(applyPartialConversion(function, target, frozen)))
+    return failure();
+  kernel.erase();
+  return success();
+}
+
 namespace {
 struct ConvertShedToWarp
     : mlir::heddle::impl::ConvertShedToWarpBase<ConvertShedToWarp> {
@@ -31,13 +136,9 @@ struct ConvertShedToWarp
       if (kernel.getTilingAs<shed::WgmmaTilingAttr>())
         kernels.push_back(kernel);
     });
-    for (shed::KernelOp kernel : kernels) {
-      const bool selects = kernel.getKind() == shed::KernelKind::Select;
-      if (failed(selects ? SelectWriter(kernel).run()
-                         : AttentionWriter(kernel).run()))
+    for (shed::KernelOp kernel : kernels)
+      if (failed(convertToWarp(kernel)))
         return signalPassFailure();
-      kernel.erase();
-    }
   }
 };
 } // namespace

@@ -5,12 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionWriter.h"
-
-#include "heddle/Conversion/ScoreLowering.h"
-#include "heddle/Support/ScoreRegion.h"
+#include "AttentionTask.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 
 #include <limits>
 
@@ -28,100 +26,48 @@ static constexpr float slack = 8.0f;
 
 static constexpr float infinity = std::numeric_limits<float>::infinity();
 
-/// What the function in front of a softmax gives, if there is one.
-static std::optional<mlir::heddle::ScoreBounds> boundsBefore(Value logits) {
-  while (auto mask = logits.getDefiningOp<shed::MaskOp>())
-    logits = mask.getLogits();
-  auto scores = logits.getDefiningOp<shed::ScoresOp>();
-  if (!scores)
-    return std::nullopt;
-  return mlir::heddle::boundsOf(mlir::heddle::scoresOf(scores.getBody()));
-}
-
-bool mlir::heddle::boundsLogits(shed::KernelOp kernel) {
-  // Sums of 2^31 weights times values up to 2^16 are below 2^127, still.
-  constexpr double log2e = 1.4426950408889634, most = 80 / log2e;
-  if (!kernel.getElement().isBF16())
-    return false;
-  return !kernel
-              .walk([&](shed::SoftmaxUpdateOp op) {
-                std::optional<ScoreBounds> bounds =
-                    boundsBefore(op.getLogits());
-                return bounds && bounds->low >= -most && bounds->high <= most
-                           ? WalkResult::advance()
-                           : WalkResult::interrupt();
-              })
-              .wasInterrupted();
-}
-
-/// Adds a tile of keys. Source: online normaliser calculation for softmax
-/// (Milakov, Gimelshein 2018), with the maximum lagging behind.
-RunningSoftmax AttentionWriter::update(RunningSoftmax state, Value value,
-                                       Value values, const KeyPass &pass,
-                                       const TileKeys &keys) {
-  auto isMasked = [&](const Logits &logits) {
-    return logits.endMasked && !pass.skipped;
-  };
-  Logits all;
-  if (!bounded) {
-    all = logitsOf(value, pass, keys);
-    if (!isMasked(all))
-      all.fragment = maskEnd(all.fragment, -infinity, pass, keys);
-    Value top = v.combine(warp::Combine::Max,
-                          v.reduce(warp::Combine::Max, all.fragment));
-    top = v.map(v.fragment(1), top, [&](ValueRange element, Value, Value) {
-      return v.mulf(element[0], all.factor);
-    });
-    state = rescale(state, top);
-  }
-
-  // The products of a part run while the exponentials of the next are computed,
-  // and its functions of logits where no maximum asks for all of them before.
-  const int64_t columns = tiling.getKeys() / tiling.getParts();
-  Value sums = state.context;
-  for (int64_t from = 0; from < tiling.getKeys(); from += columns) {
-    TileKeys part = keys;
-    Logits some = all;
-    Values inputs;
-    if (bounded) {
-      part = partOf(keys, from, columns);
-      some = logitsOf(value, pass, part);
-      inputs = {some.fragment};
-    } else {
-      inputs = {v.slice(some.fragment, from, columns), state.maximum};
-    }
-    Value weights = v.map(
-        v.fragment(columns), inputs,
-        [&](ValueRange element, Value, Value) -> Value {
-          if (bounded)
-            return math::Exp2Op::create(v.b, v.mulf(element[0], some.factor));
-          return math::Exp2Op::create(
-              v.b, math::FmaOp::create(v.b, element[0], some.factor,
-                                       v.negf(element[1])));
-        });
-    // Behind the exponentials, so that these run among what leads to them.
-    if (bounded && !isMasked(some))
-      weights = maskEnd(weights, 0.0f, pass, part);
-    state.sum = warp::ReduceOp::create(v.b, v.fragment(1), warp::Combine::Add,
-                                       weights, state.sum);
-    Value rounded =
-        warp::RoundOp::create(v.b, v.fragment(columns, element), weights);
-    sums = v.multiply(rounded, values, sums, false, from);
-  }
-  state.context = v.wait(sums);
-  return state;
+/// Puts `none` where a key lies behind the last one, or is skipped.
+static Value maskEnd(WarpBuilder &v, const AttentionTask &t, Value all,
+                     float none, const TileKeys &keys) {
+  Type type = all.getType();
+  Value partial = v.compare(CmpIPredicate::slt, keys.left, keys.columns);
+  if (keys.skips())
+    partial =
+        v.either(partial, v.compare(CmpIPredicate::slt,
+                                    rangeOf(v, t, keys).first, keys.skipped));
+  return v.choose(
+      partial, type,
+      [&]() -> Values {
+        Values inputs = {all};
+        if (keys.skips() && keys.isListed())
+          inputs.push_back(eachKey(v, t, keys));
+        Value other = v.real(none);
+        return {
+            v.map(type, inputs, [&](ValueRange element, Value, Value column) {
+              Value keep = v.compare(CmpIPredicate::slt, column, keys.left);
+              if (keys.skips()) {
+                Value key =
+                    keys.isListed() ? element[1] : v.add(column, keys.first);
+                keep = v.both(keep,
+                              v.compare(CmpIPredicate::sge, key, keys.skipped));
+              }
+              return v.select(keep, element[0], other);
+            })};
+      },
+      [&]() -> Values { return {all}; })[0];
 }
 
 /// Raises the maxima to `top`, where a row of the warp has fallen behind too
 /// far.
-RunningSoftmax AttentionWriter::rescale(RunningSoftmax state, Value top) {
+static RunningSoftmax rescale(WarpBuilder &v, const AttentionTask &t,
+                              RunningSoftmax state, Value top) {
   Value behind = v.map(v.fragment(1, v.i1()), {top, state.maximum},
                        [&](ValueRange element, Value, Value) {
                          return v.compare(CmpFPredicate::OGT, element[0],
                                           v.addf(element[1], v.real(slack)));
                        });
   Value far = warp::AnyOp::create(v.b, v.i1(), behind);
-  Values before = {state.context, state.maximum, state.sum};
+  Values before = state.get();
   Values after = v.choose(
       far, TypeRange(ValueRange(before)),
       [&]() -> Values {
@@ -139,56 +85,77 @@ RunningSoftmax AttentionWriter::rescale(RunningSoftmax state, Value top) {
         auto times = [&](ValueRange element, Value, Value) {
           return v.mulf(element[0], element[1]);
         };
-        return {v.map(v.fragment(channels), {state.context, ratio}, times),
+        return {v.map(v.fragment(t.channels), {state.context, ratio}, times),
                 maximum, v.map(v.fragment(1), {state.sum, ratio}, times)};
       },
       [&] { return before; });
-  return {after[0], after[1], after[2]};
+  return RunningSoftmax(after);
 }
 
-/// Stores what this block found, or its part of what its cluster did.
-void AttentionWriter::store(const RunningSoftmax &state) {
-  RunningSoftmax all = state;
-  all.sum = v.combine(warp::Combine::Add, state.sum);
-  if (!share) {
-    finish(all, v.word(0), taskEnd);
-    return;
+/// Adds a tile of keys. Source: online normaliser calculation for softmax
+/// (Milakov, Gimelshein 2018), with the maximum lagging behind.
+static Results update(RewriteBuilder &v, const AttentionTask &t,
+                      RunningSoftmax state, const Logits &logits, Value values,
+                      const TileKeys &keys) {
+  const bool endMasked = matchPattern(logits.masked, m_One()) && !keys.skips();
+  Value whole = logits.parts[0];
+  if (!t.bounded) {
+    if (!endMasked)
+      whole = maskEnd(v, t, whole, -infinity, keys);
+    Value top =
+        v.combine(warp::Combine::Max, v.reduce(warp::Combine::Max, whole));
+    top = v.map(v.fragment(1), top, [&](ValueRange element, Value, Value) {
+      return v.mulf(element[0], logits.factor);
+    });
+    state = rescale(v, t, state, top);
   }
-  // Each of the first blocks finishes some columns of all rows.
-  const int64_t shares = tiling.getKeyShares();
-  const int64_t writers = std::min(shares, channels / 32);
-  const int64_t columns = channels / writers;
-  // A group's context, maxima and sums.
-  const int64_t bytes = warp::warpgroupRows * (channels + 4 + 4) * 4;
-  Value space =
-      warp::SpaceOp::create(v.b, v.i32(), tiling.getConsumers() * bytes,
-                            /*over_tiles=*/true, IntegerAttr());
-  space = v.add(space, v.mul(warp::WarpgroupOp::create(v.b), bytes));
-  warp::PutOp::create(v.b, all.maximum, space);
-  const int64_t columnBytes = warp::warpgroupRows * 4 * 4;
-  warp::PutOp::create(v.b, all.sum, v.add(space, columnBytes));
-  warp::PutOp::create(v.b, all.context, v.add(space, 2 * columnBytes));
-  warp::MeetClusterOp::create(v.b);
-  v.when(v.compare(CmpIPredicate::slt, share, writers), [&] {
-    Value from = v.mul(share, columns);
-    Value isFirst = v.compare(CmpIPredicate::eq, share, int64_t(0));
-    finish(mergeShares(space, columns, from), from,
-           v.select(isFirst, taskEnd, v.word(0)));
-  });
-  warp::MeetClusterOp::create(v.b);
+
+  // The products of a part run while the exponentials of the next are computed,
+  // and its functions of logits where no maximum asks for all of them before.
+  const int64_t columns = t.tiling.getKeys() / t.tiling.getParts();
+  Value sums = state.context;
+  for (int64_t i = 0; i < t.tiling.getParts(); ++i) {
+    TileKeys part = keys;
+    Values inputs;
+    if (t.bounded) {
+      inputs = {logits.parts[i]};
+      v.behind({inputs[0], logits.factor, values, sums, keys.left});
+      part = keys.part(v, i * columns, columns);
+    } else {
+      inputs = {v.slice(whole, i * columns, columns), state.maximum};
+    }
+    Value weights = v.map(
+        v.fragment(columns), inputs,
+        [&](ValueRange element, Value, Value) -> Value {
+          if (t.bounded)
+            return math::Exp2Op::create(v.b, v.mulf(element[0], logits.factor));
+          return math::Exp2Op::create(
+              v.b, math::FmaOp::create(v.b, element[0], logits.factor,
+                                       v.negf(element[1])));
+        });
+    // Behind the exponentials, so that these run among what leads to them.
+    if (t.bounded && !endMasked)
+      weights = maskEnd(v, t, weights, 0.0f, part);
+    state.sum = v.reduce(warp::Combine::Add, weights, state.sum);
+    Value rounded =
+        warp::RoundOp::create(v.b, v.fragment(columns, t.element), weights);
+    sums = v.multiply(rounded, values, sums, false, i * columns);
+  }
+  state.context = v.wait(sums);
+  return {state.get()};
 }
 
 /// The sums of all shares, in their order, of the columns from `from` on. A
 /// share without keys has sum 0 and the lowest maximum.
-RunningSoftmax AttentionWriter::mergeShares(Value space, int64_t columns,
-                                            Value from) {
+static RunningSoftmax mergeShares(WarpBuilder &v, const AttentionTask &t,
+                                  Value space, int64_t columns, Value from) {
   const int64_t columnBytes = warp::warpgroupRows * 4 * 4;
   auto column = [&](Value block, int64_t offset) {
     return warp::GetOp::create(v.b, v.fragment(1), v.add(space, offset), block,
                                v.word(0));
   };
   // What more shares have, read at once, takes registers that are not there.
-  const int64_t shares = tiling.getKeyShares(),
+  const int64_t shares = t.tiling.getKeyShares(),
                 together = std::min<int64_t>(shares, 4);
   auto overShares = [&](Values state, auto body) -> Values {
     auto some = [&](Value first, ValueRange before) {
@@ -234,8 +201,9 @@ RunningSoftmax AttentionWriter::mergeShares(Value space, int64_t columns,
 }
 
 /// Divides by the sums and stores, then the log-sum-exp, if the kernel has it.
-void AttentionWriter::finish(const RunningSoftmax &state, Value from,
-                             Value lseEnd) {
+/// `state`: of the columns from `from` on, whose sum is of all of a row.
+static void finish(WarpBuilder &v, const AttentionTask &t,
+                   const RunningSoftmax &state, Value from, Value lseEnd) {
   Value inverse =
       v.map(v.fragment(1), state.sum, [&](ValueRange element, Value, Value) {
         Value none = v.compare(CmpFPredicate::OEQ, element[0], v.real(0.0f));
@@ -247,12 +215,13 @@ void AttentionWriter::finish(const RunningSoftmax &state, Value from,
                          return v.mulf(element[0], element[1]);
                        });
   warp::StoreOp::create(
-      v.b, v.at(outputBase, v.widen(v.mul(from, 2))), firstRow, outputStride,
-      taskEnd,
-      warp::RoundOp::create(v.b, v.fragment(type.getColumns(), element),
+      v.b, v.at(t.outputBase, v.widen(v.mul(from, 2))), t.firstRow,
+      t.outputStride, t.taskEnd,
+      warp::RoundOp::create(v.b, v.fragment(type.getColumns(), t.element),
                             output),
-      batch, batchStride(v.constant(channels * 2)), batchRows(), inTurns());
-  if (!kernel.getWritesLse())
+      t.batch, t.batchStride(v.constant(t.channels * 2)), t.batchRows(v),
+      t.inTurns(v));
+  if (!t.writesLse)
     return;
   // A row without keys has sum 0: -inf.
   Value lse =
@@ -260,7 +229,59 @@ void AttentionWriter::finish(const RunningSoftmax &state, Value from,
             [&](ValueRange element, Value, Value) -> Value {
               return v.addf(element[0], math::Log2Op::create(v.b, element[1]));
             });
-  warp::StoreColumnOp::create(v.b, lse, lseBase, firstRow, lseEnd, Value(),
-                              batch, batchStride(v.mul(v.widen(rows), 4)),
-                              batchRows(), inTurns());
+  warp::StoreColumnOp::create(v.b, lse, t.lseBase, t.firstRow, lseEnd, Value(),
+                              t.batch, t.batchStride(v.mul(v.widen(t.rows), 4)),
+                              t.batchRows(v), t.inTurns(v));
+}
+
+/// Stores what this block found, or its part of what its cluster did.
+static Results store(RewriteBuilder &v, const AttentionTask &t,
+                     RunningSoftmax all) {
+  all.sum = v.combine(warp::Combine::Add, all.sum);
+  if (!t.share) {
+    finish(v, t, all, v.word(0), t.taskEnd);
+    return {};
+  }
+  // Each of the first blocks finishes some columns of all rows.
+  const int64_t shares = t.tiling.getKeyShares();
+  const int64_t writers = std::min(shares, t.channels / 32);
+  const int64_t columns = t.channels / writers;
+  // A group's context, maxima and sums.
+  const int64_t bytes = warp::warpgroupRows * (t.channels + 4 + 4) * 4;
+  Value space =
+      warp::SpaceOp::create(v.b, v.i32(), t.tiling.getConsumers() * bytes,
+                            /*over_tiles=*/true, IntegerAttr());
+  space = v.add(space, v.mul(warp::WarpgroupOp::create(v.b), bytes));
+  warp::PutOp::create(v.b, all.maximum, space);
+  const int64_t columnBytes = warp::warpgroupRows * 4 * 4;
+  warp::PutOp::create(v.b, all.sum, v.add(space, columnBytes));
+  warp::PutOp::create(v.b, all.context, v.add(space, 2 * columnBytes));
+  warp::MeetClusterOp::create(v.b);
+  v.when(v.compare(CmpIPredicate::slt, t.share, writers), [&] {
+    Value from = v.mul(t.share, columns);
+    Value isFirst = v.compare(CmpIPredicate::eq, t.share, int64_t(0));
+    finish(v, t, mergeShares(v, t, space, columns, from), from,
+           v.select(isFirst, t.taskEnd, v.word(0)));
+  });
+  warp::MeetClusterOp::create(v.b);
+  return {};
+}
+
+void mlir::heddle::populateSoftmaxPatterns(WarpPatterns patterns,
+                                           const AttentionTask &t) {
+  patterns.add<shed::SoftmaxInitOp>([&](RewriteBuilder &v, auto, auto) {
+    // Not -inf, so that a row that has met no key yet has differences, too: its
+    // masked logits, -inf, still give no weight.
+    const float first = t.bounded ? 0.0f : std::numeric_limits<float>::lowest();
+    return Results{
+        {v.splat(t.channels, 0.0f), v.splat(1, first), v.splat(1, 0.0f)}};
+  });
+  patterns.add<shed::SoftmaxUpdateOp>([&](RewriteBuilder &v, auto, auto in) {
+    return update(v, t, RunningSoftmax(in.getState()), Logits(in.getLogits()),
+                  in.getValues()[0],
+                  TileKeys(in.getValues(), t.tiling.getKeys()));
+  });
+  patterns.add<shed::StoreOp>([&](RewriteBuilder &v, auto, auto in) {
+    return store(v, t, RunningSoftmax(in.getState()));
+  });
 }

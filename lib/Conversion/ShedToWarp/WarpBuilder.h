@@ -39,6 +39,9 @@ public:
   Value splat(int64_t columns, float value) {
     return warp::SplatOp::create(b, fragment(columns), real(value));
   }
+  Value bit(bool value) {
+    return arith::ConstantOp::create(b, b.getBoolAttr(value));
+  }
   Value map(Type type, ValueRange inputs, MapBody body);
   /// So many columns from `from` on.
   Value slice(Value source, int64_t from, int64_t columns);
@@ -48,6 +51,15 @@ public:
   }
   Value combine(warp::Combine kind, Value source) {
     return warp::CombineOp::create(b, kind, source);
+  }
+
+  /// Rows of one matrix: from `first` on, or those that `rows` names, of which
+  /// `map` may bring consecutive ones.
+  Value load(Type tile, Value base, Value first, Value stride, Value end,
+             Value rows = {}, Value map = {}, Value column = {}) {
+    return warp::LoadOp::create(b, tile, base, first, stride, end, rows, map,
+                                column, IntegerAttr(), Value(), Value(),
+                                IntegerAttr(), UnitAttr());
   }
 
   /// Starts left . right^T if `transposed`, else left . (the rows of `right`

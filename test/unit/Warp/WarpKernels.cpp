@@ -11,6 +11,7 @@
 
 #include "bundle/abi/Abi.h"
 #include "heddle/Conversion/Passes.h"
+#include "heddle/Conversion/ShedToWarp.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Dialect/Warp/Transforms/Passes.h"
 #include "heddle/Target/NVPTX/CudaTarget.h"
@@ -112,12 +113,28 @@ Compiled compile(const std::string &type, int headDim,
 }
 
 Compiled compileText(const std::string &text) {
+  return compileText(text, {}, {});
+}
+
+Compiled compileText(const std::string &text, Prepare prepare,
+                     AddPatterns addPatterns) {
   DialectRegistry registry;
   mlir::heddle::registerPtxDialects(registry);
   MLIRContext context(registry);
-  context.loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect,
-                      shed::ShedDialect, warp::WarpDialect>();
+  context.loadDialect<arith::ArithDialect, LLVM::LLVMDialect, math::MathDialect,
+                      NVVM::NVVMDialect, scf::SCFDialect, shed::ShedDialect,
+                      warp::WarpDialect>();
+  context.allowUnregisteredDialects();
   auto module = parseSourceString<ModuleOp>(text, &context);
+  if (!module)
+    return {};
+  if (addPatterns) {
+    auto kernel = *module->getOps<shed::KernelOp>().begin();
+    if (prepare)
+      prepare(kernel);
+    if (failed(mlir::heddle::convertToWarp(kernel, addPatterns)))
+      return {};
+  }
   PassManager pm(&context);
   pm.addPass(mlir::heddle::createConvertShedToWarp());
   pm.addPass(createCSEPass());
@@ -125,7 +142,7 @@ Compiled compileText(const std::string &text) {
   pm.addPass(warp::createWarpVerifyPipelines());
   pm.addPass(mlir::heddle::createConvertWarpToNVVM());
   pm.addPass(createCSEPass());
-  if (!module || failed(pm.run(*module)))
+  if (failed(pm.run(*module)))
     return {};
   auto records = mlir::heddle::collectCudaKernels(*module);
   auto ptx =

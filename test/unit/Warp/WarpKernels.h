@@ -16,11 +16,21 @@
 #include "bundle/program/PairSets.h"
 #include "heddle/Dialect/Shed/Transforms/Tuning.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+
 #include <cstring>
 #include <gtest/gtest.h>
 #include <random>
 #include <string>
 #include <vector>
+
+namespace mlir {
+class RewritePatternSet;
+class TypeConverter;
+namespace shed {
+class KernelOp;
+} // namespace shed
+} // namespace mlir
 
 namespace heddle::test {
 
@@ -45,6 +55,13 @@ Compiled compile(const std::string &type, int headDim,
                  const std::string &scores = "", bool sharedLists = false);
 /// A kernel of `shed` or of the warp level. Without PTX where it has no form.
 Compiled compileText(const std::string &text);
+/// A kernel of `shed`, which `prepare` may change and for which `addPatterns`
+/// adds patterns.
+using Prepare = llvm::function_ref<void(mlir::shed::KernelOp)>;
+using AddPatterns = llvm::function_ref<void(const mlir::TypeConverter &,
+                                            mlir::RewritePatternSet &)>;
+Compiled compileText(const std::string &text, Prepare prepare,
+                     AddPatterns addPatterns);
 /// Over one set of keys.
 Compiled compile(const std::string &type, int headDim,
                  const std::string &tiling, const std::string &over = "all",

@@ -211,8 +211,8 @@ static Value mask(WarpBuilder &v, const AttentionTask &t,
 
 /// What `write` makes of each part, given its keys: right behind the part, so
 /// that the next one's stands behind what is done with it.
-static void mapParts(RewriteBuilder &v, const AttentionTask &t, Logits &logits,
-                     ValueRange operand,
+static void mapParts(RewriteBuilder &v, const AttentionTask &t,
+                     LogitParts &logits, ValueRange operand,
                      function_ref<Value(Value, const TileKeys &)> write) {
   const TileKeys keys(operand, t.tiling.getKeys());
   const Value factor = logits.factor;
@@ -227,7 +227,7 @@ void mlir::heddle::populateLogitPatterns(WarpPatterns patterns,
   patterns.add<shed::DotOp>([&](RewriteBuilder &v, auto, auto in) {
     Value product = v.wait(v.multiply(in.getQueries()[0], in.getKeys()[0], {},
                                       true, 0, t.queryFrom));
-    Logits logits(t.factor, v.bit(false));
+    LogitParts logits(t.factor, v.bit(false));
     for (int64_t i = 0; i < t.logitParts; ++i)
       logits.parts.push_back(
           v.slice(product, i * t.logitColumns, t.logitColumns));
@@ -236,7 +236,7 @@ void mlir::heddle::populateLogitPatterns(WarpPatterns patterns,
   patterns.add<shed::ScoresOp>(
       [&](RewriteBuilder &v, shed::ScoresOp op, auto in) {
         const ::heddle::bundle::Scores scores = scoresOf(op.getBody());
-        Logits logits(in.getLogits());
+        LogitParts logits(in.getLogits());
         const Value before = logits.factor;
         mapParts(v, t, logits, in.getKeys(), [&](Value part, auto &keys) {
           auto [value, factor] = score(v, t, part, before, scores, keys);
@@ -247,7 +247,7 @@ void mlir::heddle::populateLogitPatterns(WarpPatterns patterns,
         return Results{logits.get()};
       });
   patterns.add<shed::MaskOp>([&](RewriteBuilder &v, shed::MaskOp op, auto in) {
-    Logits logits(in.getLogits());
+    LogitParts logits(in.getLogits());
     const TileKeys keys(in.getKeys(), t.tiling.getKeys());
     SmallVector<MaskedSet> sets;
     if (std::optional<shed::KeySet> within = op.getWithin())

@@ -55,15 +55,15 @@ struct TileKeys {
   bool skips() const;
 };
 
-struct Logits {
+struct LogitParts {
   SmallVector<Value> parts; ///< each times `factor`
   Value factor;
   Value masked; ///< i1: what lies behind the pass's last key is -inf
 
-  explicit Logits(ValueRange operand)
+  explicit LogitParts(ValueRange operand)
       : parts(operand.drop_back(2)), factor(operand.drop_back().back()),
         masked(operand.back()) {}
-  Logits(Value factor, Value masked) : factor(factor), masked(masked) {}
+  LogitParts(Value factor, Value masked) : factor(factor), masked(masked) {}
 
   SmallVector<Value> get() const {
     SmallVector<Value> all = parts;
@@ -127,7 +127,7 @@ public:
   int64_t queryRows = 0;    ///< of a tile of queries
   int64_t logitParts = 1;   ///< of a tile of logits
   int64_t logitColumns = 0; ///< of a part
-  int64_t massGroups = 0;   ///< groups whose scores a warpgroup adds to
+  int64_t groups = 0;       ///< whose scores a warpgroup adds to
   Value args;               ///< the block's arguments
 
 protected:
@@ -155,7 +155,7 @@ public:
 
   /// Goes on right behind the last of these values: what is made of a part of a
   /// tile stands with it, so that its products run under the next one's
-  /// exponentials, and no two parts of all that is made are in registers.
+  /// exponentials, and what leads to one part alone is in registers.
   void behind(ValueRange values);
   /// Moves ops here, those that `which` holds for if it is given.
   void take(iterator_range<Block::iterator> ops,

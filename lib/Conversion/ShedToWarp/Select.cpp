@@ -40,14 +40,13 @@ class SelectTask final : public WarpTask {
 public:
   explicit SelectTask(shed::KernelOp kernel)
       : WarpTask(kernel), group(*kernel.getGroup()),
-        groups(std::max<int64_t>(columns / group, 1)),
-        parts(tiling.getConsumers() * groups),
+        parts(tiling.getConsumers() * std::max<int64_t>(columns / group, 1)),
         blocks(topKOf(kernel).getBlocks()),
         pooled(static_cast<int64_t>(topKOf(kernel).getPooled().value_or(0))),
         within(topKOf(kernel).getEntriesWithin()) {
     queryRows = logitColumns = columns;
     logitParts = tiling.getKeys() / warp::warpgroupRows;
-    massGroups = groups;
+    groups = parts / tiling.getConsumers();
   }
 
   LogicalResult verifyForm() override;
@@ -58,7 +57,6 @@ public:
 
   static constexpr int64_t columns = 128; ///< query rows of a warpgroup
   const int64_t group;  ///< rows that share a list, at most `columns`
-  const int64_t groups; ///< of a warpgroup
   const int64_t parts;  ///< groups that a block scores together
   const bool blocks;    ///< chooses blocks of `group` keys
   const int64_t pooled; ///< scores that are pooled, or 0
@@ -71,16 +69,18 @@ public:
   Value kvGroup;                ///< i32
   Value sharers;                ///< i32: heads that share a list
   Value factor;                 ///< scale * log2(e)
-  Value list;                   ///< i32: of a group, the row of lists
-  Value first;                  ///< i32: the block's first group
-  Value head;                   ///< i32
+  /// i32: turns of a task, after the last of which lists are made
+  Value turnsEach;
+  Value which; ///< i32: of these turns
+  Value list;  ///< i32: of a group, the row of lists
+  Value first; ///< i32: the block's first group
+  Value head;  ///< i32
   /// i32: 0 or 1. With 1 among the keys of the second span, for which those
   /// before it mean nothing.
   Value span;
-  Value added;  ///< i1: whether scores are added to those before, or null
-  Value isLast; ///< i1: whether lists are made in this turn; null: in each
-  Value own;    ///< i32: the warpgroup's first group of the block's
-  Value row;    ///< i32: its first row
+  Value added; ///< i1: whether scores are added to those before, or null
+  Value own;   ///< i32: the warpgroup's first group of the block's
+  Value row;   ///< i32: its first row
   Value keyBase;
 
 private:
@@ -159,13 +159,13 @@ Operation *SelectTask::open() {
   Value tasks = v.quotient(v.add(left, v.add(gridBlocks, -1)), gridBlocks);
   // A task takes a turn for each head that shares its lists, or one more where
   // a span is scored by itself.
-  Value turnsEach = sharers;
+  turnsEach = sharers;
   if (blocks)
     turnsEach =
         v.add(arith::ExtUIOp::create(v.b, v.i32(), isScoredBySpan(v, args)), 1);
   v.loop(v.word(0), v.mul(tasks, turnsEach), 1, [&](Value turn) {
     Value number = v.quotient(turn, turnsEach);
-    Value which = v.sub(turn, v.mul(number, turnsEach));
+    which = v.sub(turn, v.mul(number, turnsEach));
     Value task = v.add(block, v.mul(number, gridBlocks));
     list = v.quotient(task, together);
     first = v.mul(v.sub(task, v.mul(list, together)), parts);
@@ -176,8 +176,6 @@ Operation *SelectTask::open() {
       span = v.word(0);
       added = v.compare(CmpIPredicate::ne, which, int64_t(0));
     }
-    if (blocks || sharedLists)
-      isLast = v.compare(CmpIPredicate::eq, which, v.add(turnsEach, -1));
     own = v.mul(warp::WarpgroupOp::create(v.b), groups);
     row = v.mul(v.add(first, own), group);
     keyBase =
@@ -220,7 +218,7 @@ Value SelectTask::scratchRow(WarpBuilder &v, Value row) const {
 /// Adds a tile's keys to the scores at `places`, a group's each: mean
 /// probabilities over its rows, of which `inverses` are 1 over their number.
 static void addMass(RewriteBuilder &v, const SelectTask &t, ValueRange places,
-                    ValueRange inverses, const Logits &logits, Value lse,
+                    ValueRange inverses, const LogitParts &logits, Value lse,
                     const TileKeys &keys) {
   for (auto [i, part] : llvm::enumerate(logits.parts)) {
     v.behind({part, keys.first});
@@ -281,23 +279,11 @@ static void makeLists(WarpBuilder &v, const SelectTask &t) {
 
 void SelectTask::populate(WarpPatterns patterns) const {
   const SelectTask &t = *this;
-  // Where heads share lists a mean is over their rows, to which each head adds
-  // its part.
+  // A mass has its place from the first pass over keys on.
   patterns.add<shed::MassInitOp>([&](RewriteBuilder &v, auto, auto) {
-    Values places, inverses;
-    for (int64_t i = 0; i < t.groups; ++i) {
-      Value left = v.sub(t.n, v.add(t.row, i * t.group));
-      Value rows = v.greatest(v.least(left, v.word(t.group)), v.word(1));
-      if (t.sharedLists)
-        rows = v.mul(rows, t.sharers);
-      inverses.push_back(
-          v.divf(v.real(1.0f), arith::SIToFPOp::create(v.b, v.f32(), rows)));
-      places.push_back(t.scratchRow(
-          v, v.add(v.add(t.own, i),
-                   t.blocks ? v.mul(t.span, t.parts) : v.word(0))));
-    }
-    places.append(inverses);
-    return Results{places};
+    Values mass(t.groups, v.null());
+    mass.append(t.groups, v.real(0.0f));
+    return Results{mass};
   });
   // A warpgroup has all rows of its groups at once. The second span's keys are
   // scored by the same ops as all keys, in a turn of its own.
@@ -331,14 +317,27 @@ void SelectTask::populate(WarpPatterns patterns) const {
     };
     return Results{{v.map(type, read, negate)}};
   });
-  patterns.add<shed::ForKeysOp>([&](RewriteBuilder &v, auto op, auto in) {
-    ValueRange mass = in.getInit();
+  patterns.add<shed::ForKeysOp>([&](RewriteBuilder &v, auto op, auto) {
     Value pad = v.add(t.n, v.both(v.threadId(), warp::warpgroupThreads - 1));
     Value pads =
         v.compare(CmpIPredicate::slt, pad, v.both(v.add(t.n, 3), ~int64_t(3)));
-    for (Value place : mass.take_front(t.groups))
-      v.when(pads,
-             [&] { v.store(v.real(0.0f), v.at(place, v.mul(pad, 4)), 4); });
+    Values mass, inverses;
+    for (int64_t i = 0; i < t.groups; ++i) {
+      Value left = v.sub(t.n, v.add(t.row, i * t.group));
+      Value rows = v.greatest(v.least(left, v.word(t.group)), v.word(1));
+      // Of all heads that share a list; each adds its part.
+      if (t.sharedLists)
+        rows = v.mul(rows, t.sharers);
+      inverses.push_back(
+          v.divf(v.real(1.0f), arith::SIToFPOp::create(v.b, v.f32(), rows)));
+      mass.push_back(t.scratchRow(
+          v, v.add(v.add(t.own, i),
+                   t.blocks ? v.mul(t.span, t.parts) : v.word(0))));
+      v.when(pads, [&] {
+        v.store(v.real(0.0f), v.at(mass.back(), v.mul(pad, 4)), 4);
+      });
+    }
+    mass.append(inverses);
     Block &body = op.getBody().front();
     v.loop(v.word(0), t.tiles, 1, [&](Value tile) {
       Value first = v.mul(tile, t.tiling.getKeys());
@@ -348,7 +347,7 @@ void SelectTask::populate(WarpPatterns patterns) const {
       v.rewriter.replaceAllUsesWith(body.getArgument(1), mass);
       v.take(body.without_terminator());
     });
-    return Results{Values(mass)};
+    return Results{mass};
   });
   patterns.add<shed::LoadKeysOp>([&](RewriteBuilder &v, auto, auto in) {
     const TileKeys keys(in.getKeys(), t.tiling.getKeys());
@@ -358,7 +357,7 @@ void SelectTask::populate(WarpPatterns patterns) const {
     return Results{result};
   });
   patterns.add<shed::DotOp>([&](RewriteBuilder &v, auto, auto in) {
-    Logits logits(t.factor, v.bit(false));
+    LogitParts logits(t.factor, v.bit(false));
     for (int64_t i = 0; i < t.logitParts; ++i)
       logits.parts.push_back(v.wait(v.multiply(
           in.getKeys()[0], in.getQueries()[0], {}, /*transposed=*/true, 0,
@@ -368,7 +367,7 @@ void SelectTask::populate(WarpPatterns patterns) const {
   patterns.add<shed::ColumnMassOp>([&](RewriteBuilder &v, auto, auto in) {
     ValueRange mass = in.getMass();
     addMass(v, t, mass.take_front(t.groups), mass.take_back(t.groups),
-            Logits(in.getLogits()), in.getLse()[0],
+            LogitParts(in.getLogits()), in.getLse()[0],
             TileKeys(in.getKeys(), t.tiling.getKeys()));
     return Results{Values(mass)};
   });
@@ -378,10 +377,11 @@ void SelectTask::populate(WarpPatterns patterns) const {
       makeLists(v, t);
       v.barrier(); // before the next scores take their place
     };
-    if (t.isLast)
-      v.when(t.isLast, choose);
-    else
+    if (!t.blocks && !t.sharedLists)
       choose();
+    else
+      v.when(v.compare(CmpIPredicate::eq, t.which, v.add(t.turnsEach, -1)),
+             choose);
     return Results();
   });
 }

@@ -75,8 +75,8 @@ static void convertTypes(TypeConverter &converter, const WarpTask &task) {
     return fragment(task.logitColumns);
   });
   converter.addConversion([=, &task](shed::MassType, Types &types) {
-    types.append(task.massGroups, pointer);
-    types.append(task.massGroups, f32);
+    types.append(task.groups, pointer);
+    types.append(task.groups, f32);
     return success();
   });
 }

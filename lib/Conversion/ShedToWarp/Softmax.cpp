@@ -95,8 +95,8 @@ static RunningSoftmax rescale(WarpBuilder &v, const AttentionTask &t,
 /// Adds a tile of keys. Source: online normaliser calculation for softmax
 /// (Milakov, Gimelshein 2018), with the maximum lagging behind.
 static Results update(RewriteBuilder &v, const AttentionTask &t,
-                      RunningSoftmax state, const Logits &logits, Value values,
-                      const TileKeys &keys) {
+                      RunningSoftmax state, const LogitParts &logits,
+                      Value values, const TileKeys &keys) {
   const bool endMasked = matchPattern(logits.masked, m_One()) && !keys.skips();
   Value whole = logits.parts[0];
   if (!t.bounded) {
@@ -277,8 +277,8 @@ void mlir::heddle::populateSoftmaxPatterns(WarpPatterns patterns,
         {v.splat(t.channels, 0.0f), v.splat(1, first), v.splat(1, 0.0f)}};
   });
   patterns.add<shed::SoftmaxUpdateOp>([&](RewriteBuilder &v, auto, auto in) {
-    return update(v, t, RunningSoftmax(in.getState()), Logits(in.getLogits()),
-                  in.getValues()[0],
+    return update(v, t, RunningSoftmax(in.getState()),
+                  LogitParts(in.getLogits()), in.getValues()[0],
                   TileKeys(in.getValues(), t.tiling.getKeys()));
   });
   patterns.add<shed::StoreOp>([&](RewriteBuilder &v, auto, auto in) {

@@ -71,6 +71,21 @@ uint64_t alignUp(uint64_t offset) {
 
 std::string number(uint64_t value) { return std::to_string(value); }
 
+/// What a file is that begins so, as far as these bytes show, and what to do.
+std::string notABundle(std::string_view start) {
+  constexpr size_t sizeOfHeader = 8; // before safetensors' JSON
+  if (start.size() > sizeOfHeader && start[sizeOfHeader] == '{' &&
+      start.substr(0, sizeOfHeader).ends_with(std::string_view("\0\0", 2)))
+    return "not a bundle: these are a model's weights (safetensors); expected "
+           "the output of heddlec";
+  if (start.starts_with("//") ||
+      start.find("heddle.schedule") != std::string_view::npos)
+    return "not a bundle: this is a schedule's text; compile it with heddlec "
+           "FILE -o FILE.hdl";
+  return "not a bundle: the file does not start with \"HEDDLE\\r\\n\"; "
+         "expected the output of heddlec";
+}
+
 /// Judges the first bytes of a file of `fileSize` bytes, without trusting any.
 Result<Header> readHeader(std::string_view start, uint64_t fileSize) {
   if (fileSize == 0)
@@ -81,8 +96,7 @@ Result<Header> readHeader(std::string_view start, uint64_t fileSize) {
     if (start.starts_with("HEDDLE"))
       return Error("the line ending in the bundle's first bytes was changed: "
                    "the file was copied as text; copy it as binary");
-    return Error("not a bundle: the file does not start with \"HEDDLE\\r\\n\"; "
-                 "expected the output of heddlec");
+    return Error(notABundle(start));
   }
   auto truncated = [&](const std::string &what) {
     return Error("truncated: the file has " + number(fileSize) + " bytes, " +

@@ -39,10 +39,13 @@ using nlohmann::ordered_json;
 class FieldReader {
 public:
   /// Indices are into what of `manifest` has been read so far. Errors begin
-  /// with `head`; `missing` and `unknown` say what to do about a field.
+  /// with `head`; `missing` and `unknown` say what to do about a field,
+  /// `places` which objects have one of a name.
   FieldReader(const Manifest &manifest, const char *head, const char *missing,
-              const char *unknown)
-      : manifest(manifest), head(head), missing(missing), unknown(unknown) {}
+              const char *unknown,
+              std::vector<std::string> (*places)(std::string_view) = nullptr)
+      : manifest(manifest), head(head), missing(missing), unknown(unknown),
+        places(places) {}
 
   bool failed() const { return !message.empty(); }
   Error takeError() { return Error(std::move(message)); }
@@ -56,7 +59,19 @@ public:
     fail(path, "the field \"" + std::string(name) + "\" is missing" + missing);
   }
   void failUnknown(const std::string &path, const std::string &name) {
-    fail(path, "the field \"" + printable(name) + "\" is not known" + unknown);
+    const std::vector<std::string> all =
+        places ? places(name) : std::vector<std::string>();
+    if (all.empty())
+      return fail(path, "the field \"" + printable(name) + "\" is not known" +
+                            unknown);
+    constexpr size_t mostNamed = 4;
+    std::string others;
+    for (size_t i = 0; i < std::min(all.size(), mostNamed); ++i)
+      others += (i ? ", " : "") + all[i];
+    if (all.size() > mostNamed)
+      others += " and others";
+    fail(path, "the field \"" + name + "\" is not known here: it belongs to " +
+                   others + ", of the kinds that have it");
   }
 
   /// The fields that `body` says, of an object and no others.
@@ -208,6 +223,7 @@ private:
 
   const Manifest &manifest;
   std::string head, missing, unknown, message;
+  std::vector<std::string> (*places)(std::string_view);
 };
 
 /// Hears the fields of an object twice: first their names, and of values the

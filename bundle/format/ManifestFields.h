@@ -18,7 +18,12 @@
 #include <algorithm>
 #include <type_traits>
 
-namespace heddle::bundle::detail {
+namespace heddle::bundle {
+
+/// M9: of a block whose tokens change for ever, which samplers end after 16.
+inline constexpr int64_t maxFurtherPasses = 1024;
+
+namespace detail {
 
 /// A string, and what is said of one that is not.
 struct Text {
@@ -336,7 +341,7 @@ template <typename V> void revoking(V &v, In<V, CommitRule> &x) {
 template <typename V> void editing(V &v, In<V, CommitRule> &x) {
   v("edit_above", x.editAbove, Spelt{UpTo{}, "above"});
   optional(v, "further_passes", x.furtherPasses, x.furtherPasses > 0,
-           Spelt{Range{1, maxSteps}, "further"});
+           Spelt{Range{1, maxFurtherPasses}, "further"});
 }
 template <typename V> void lasting(V &v, In<V, CommitRule> &x) {
   v("least_passes", x.leastPasses, Spelt{Range{1, maxSteps}, "at_least"});
@@ -392,6 +397,7 @@ template <typename V> void fields(V &v, In<V, Manifest> &x) {
 template <typename T> inline constexpr bool isList = false;
 template <typename T> inline constexpr bool isList<std::vector<T>> = true;
 
-} // namespace heddle::bundle::detail
+} // namespace detail
+} // namespace heddle::bundle
 
 #endif // HEDDLE_BUNDLE_FORMAT_MANIFESTFIELDS_H

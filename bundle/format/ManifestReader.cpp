@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/abi/Abi.h"
+#include "bundle/format/FieldPlaces.h"
 #include "bundle/format/FieldReader.h"
 #include "bundle/format/ManifestJson.h"
 #include "bundle/format/StrictJson.h"
@@ -28,7 +29,8 @@ Result<Manifest> heddle::bundle::manifestFromJson(const std::string &text) {
                  "; use the heddle version that wrote the bundle, or compile "
                  "the schedule again",
                  " to this build, which must not skip it; use the heddle "
-                 "version that wrote the bundle");
+                 "version that wrote the bundle",
+                 placesOfField);
   // Another ABI may have other fields, so it is judged before they are.
   if (json.is_object() && json.contains("abi")) {
     in.read(json["abi"], "abi", manifest.abi, Range{0, UINT32_MAX});

@@ -192,7 +192,11 @@ TEST(Bundle, EveryBitFlipIsRefused) {
 }
 
 TEST(Bundle, OtherFilesAreRefused) {
-  EXPECT_REFUSED("#!/bin/sh\n", "not a bundle");
+  EXPECT_REFUSED("#!/bin/sh\n", "not a bundle: the file does not start");
+  EXPECT_REFUSED("heddle.schedule @s { attend dense }\n",
+                 "not a bundle: this is a schedule's text; compile it");
+  EXPECT_REFUSED(std::string("\x10\0\0\0\0\0\0\0{\"a\": {}}", 17),
+                 "not a bundle: these are a model's weights (safetensors)");
   EXPECT_REFUSED(std::string(4096, '\0'), "not a bundle");
   std::string bytes = smallBundle();
   bytes.erase(6, 1); // what a text-mode copy does to \r\n

@@ -175,6 +175,19 @@ TEST(Manifest, NamesThePathOfWhatIsWrong) {
                  "the field \"size\" is missing");
   EXPECT_REFUSED(json["kernels"][2]["terms"][0]["share"] = "1/10",
                  "the field \"share\" is not known");
+  // Where it would have a place.
+  EXPECT_REFUSED(json["kernels"][0]["revoke_below"] = "1/10",
+                 "kernels[0]: the field \"revoke_below\" is not known here: it "
+                 "belongs to dated_commits[], commit, of the kinds that have "
+                 "it");
+  EXPECT_REFUSED(json["drafts"] = 3,
+                 "manifest: the field \"drafts\" is not known here: it belongs "
+                 "to commit, of the kinds");
+  EXPECT_REFUSED(json["kernels"][0]["producer"] = "me",
+                 "it belongs to the manifest, of the kinds");
+  EXPECT_REFUSED(json["commit"]["first"] = 3, "it belongs to rules[].layers, ");
+  EXPECT_REFUSED(json["commit"]["magic"] = 3,
+                 "the field \"magic\" is not known to this build");
   EXPECT_REFUSED(
       for (int i = 0; i < 4; ++i) json["kernels"][1]["terms"].push_back(
           Json(json["kernels"][1]["terms"][0])),

@@ -338,8 +338,8 @@ heddle.schedule @M9 {
 // -----
 
 heddle.schedule @M9 {
-  // expected-error@+1 {{argument 'further' of edit must be at most 1048576}}
-  commit above(0.6) edit(above = 0.9, further = 1048577)
+  // expected-error@+1 {{argument 'further' of edit must be at most 1024}}
+  commit above(0.6) edit(above = 0.9, further = 1025)
   attend dense
 }
 

@@ -23,7 +23,7 @@ class Step:
     in the order of positions; of several steps that a schedule with `verify` makes at once, one after the other."""
     step: int  #: from 1
     total_steps: int  #: as planned, or `step` when that is more
-    block: int  #: from 0
+    block: int  #: from 0; of the hindmost sequence
     sequences: np.ndarray  #: int64: index into the prompts
     positions: np.ndarray  #: int64: in the sequence, prompt included
     tokens: np.ndarray  #: int32

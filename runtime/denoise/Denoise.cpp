@@ -25,6 +25,15 @@ startTokens(std::span<const std::vector<int32_t>> prompts, int64_t genLength,
   return tokens;
 }
 
+/// The least block of those that are not done.
+int64_t hindmost(std::span<const int64_t> blocks) {
+  int64_t least = INT64_MAX;
+  for (int64_t block : blocks)
+    if (block >= 0)
+      least = std::min(least, block);
+  return least;
+}
+
 } // namespace
 
 Result<Generation> generate(StepEngine &engine,
@@ -65,7 +74,10 @@ Result<Generation> generate(StepEngine &engine,
     StepRecord record;
     record.step = step;
     record.totalSteps = std::max(step, options.steps);
-    record.block = outcome.block.value_or(place.block);
+    if (outcome.blocks.empty())
+      outcome.blocks.assign(prompts.size(), place.block);
+    record.block = hindmost(outcome.blocks);
+    record.blocks = outcome.blocks;
     record.rowsComputed = outcome.rowsComputed;
     record.logitRows = outcome.logitRows;
     record.commits = outcome.commits;

@@ -23,7 +23,8 @@ namespace heddle::rt {
 struct StepRecord {
   int64_t step = 0; ///< 1-based
   int64_t totalSteps = 0;
-  int64_t block = 0;        ///< 0-based
+  int64_t block = 0;               ///< 0-based; of the hindmost sequence
+  std::span<const int64_t> blocks; ///< [sequences], -1 of those that were done
   int64_t rowsComputed = 0; ///< rows of the forward pass (CFG counts both)
   int64_t logitRows = 0;    ///< rows through the LM head
   std::span<const Commit> commits;

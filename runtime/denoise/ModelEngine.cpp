@@ -304,9 +304,7 @@ Status ModelEngine::step(const StepPlace &place, StepOutcome *outcome) {
   dropEnded();
   if (outcome) {
     for (const SequenceRun &run : runs)
-      if (!run.done())
-        outcome->block = std::min(outcome->block.value_or(run.place().block),
-                                  run.place().block);
+      outcome->blocks.push_back(run.done() ? -1 : run.place().block);
     outcome->rowsComputed = batch->rows();
     outcome->logitRows = logitRows;
     outcome->counters = executor.counters();

@@ -104,9 +104,9 @@ struct SequenceTrace {
 
 /// What a step did, for those who watch.
 struct StepOutcome {
-  /// The block that the hindmost sequence decoded; none if blocks last their
-  /// planned steps.
-  std::optional<int64_t> block;
+  /// [sequences]: the block that each decoded, -1 of those that were done;
+  /// empty if blocks last their planned steps.
+  std::vector<int64_t> blocks;
   int64_t rowsComputed = 0; ///< rows of the forward pass (CFG counts both)
   int64_t logitRows = 0;    ///< rows through the LM head
   std::vector<Commit> commits;

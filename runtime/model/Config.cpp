@@ -18,7 +18,9 @@
 #include "runtime/base/Json.h"
 #include "runtime/model/ConfigFields.h"
 
+#include <filesystem>
 #include <limits>
+#include <system_error>
 
 namespace heddle::rt {
 
@@ -217,6 +219,11 @@ Result<ModelConfig> ModelConfig::load(const std::string &folder) {
   if (folder.empty())
     return Error("the name of the model's folder is empty; give a folder that "
                  "holds config.json");
+  std::error_code error;
+  if (std::filesystem::is_regular_file(folder, error))
+    return Error(printablePath(folder) +
+                 ": is a file, expected a model's folder, which holds "
+                 "config.json");
   std::string path = folder + "/config.json";
   Result<std::string> text = readTextFile(path, 1 << 20);
   if (!text)

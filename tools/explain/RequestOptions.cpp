@@ -99,10 +99,51 @@ ModelShape heddle::explain::shapeOf(const rt::ModelConfig &config) {
           .vocabulary = config.vocabSize};
 }
 
+/// The log of a run, whose lengths those of `options` are that are not given.
+static Result<std::shared_ptr<const RunLog>> readLog(const std::string &path,
+                                                     RequestOptions &options) {
+  Result<std::string> text = bundle::readRegularFile(
+      path, 0, [](std::string_view, uint64_t) { return Status::success(); });
+  if (!text)
+    return text.takeError();
+  Result<RunLog> log = readRunLog(*text);
+  if (!log)
+    return log.takeError().withContext(printablePath(path));
+  if (log->lengths) {
+    const RunLog::Lengths &own = *log->lengths;
+    struct {
+      const char *name;
+      std::optional<int64_t> &given;
+      int64_t own;
+    } lengths[] = {{"length", options.length, own.prompt + own.genLength},
+                   {"prompt", options.prompt, own.prompt},
+                   {"gen-length", options.genLength, own.genLength},
+                   {"steps", options.steps, own.steps},
+                   {"block-length", options.blockLength, own.blockLength}};
+    for (auto &[name, given, recorded] : lengths) {
+      if (given && *given != recorded)
+        return Error("--" + std::string(name) + " is " +
+                     std::to_string(*given) + ", but " +
+                     std::to_string(recorded) + " in the run that " +
+                     printablePath(path) + " is of; give --" + name + "=" +
+                     std::to_string(recorded) + ", or leave it out");
+      given = recorded;
+    }
+  }
+  return std::make_shared<const RunLog>(std::move(*log));
+}
+
 Result<ExplainRequest>
-heddle::explain::resolveRequest(const RequestOptions &options) {
+heddle::explain::resolveRequest(const RequestOptions &given) {
   ExplainRequest request;
+  RequestOptions options = given;
   bool oneBlock = false;
+  if (options.follow) {
+    auto log = readLog(*options.follow, options);
+    if (!log)
+      return log.takeError();
+    request.run.follow = std::move(*log);
+  }
   if (options.model)
     if (Status status = readModel(*options.model, request, oneBlock); !status)
       return status.takeError();
@@ -131,17 +172,6 @@ heddle::explain::resolveRequest(const RequestOptions &options) {
                                       options.blockLength, genLength, oneBlock);
   request.run.steps = lengths.steps;
   request.run.blockLength = lengths.blockLength;
-  if (options.follow) {
-    Result<std::string> text = bundle::readRegularFile(
-        *options.follow, 0,
-        [](std::string_view, uint64_t) { return Status::success(); });
-    if (!text)
-      return text.takeError();
-    Result<RunLog> log = readRunLog(*text);
-    if (!log)
-      return log.takeError().withContext(printablePath(*options.follow));
-    request.run.follow = std::make_shared<const RunLog>(std::move(*log));
-  }
   if (Status status = check(request); !status)
     return status.takeError();
   return request;

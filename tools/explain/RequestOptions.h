@@ -94,7 +94,7 @@ inline constexpr std::array requestOptions = {
                   "The seed of an order of commits that is drawn (default: 0)"},
     RequestOption{"follow", &RequestOptions::follow,
                   "A run that was made, by what heddle-run --steps-json wrote "
-                  "into this file",
+                  "into this file, with its lengths and steps",
                   "file"},
     RequestOption{"kernels", &RequestOptions::kernels,
                   "Kernels and their scratch memory, too"},

@@ -175,11 +175,6 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
     };
     if (!json.is_object())
       return bad("is no JSON object");
-    if (json.contains("done"))
-      break;
-    if (!json.contains("commits") || !json["commits"].is_array())
-      return bad("has no commits");
-    std::vector<RunLog::Commit> &commits = log.commits.emplace_back();
     auto numberOf = [](const nlohmann::json &object, const char *name,
                        int64_t missing) {
       auto found = object.find(name);
@@ -187,6 +182,25 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
                  ? found->get<int64_t>()
                  : missing;
     };
+    if (json.contains("done")) {
+      const nlohmann::json prompts = json.value("prompt_lengths", json);
+      const bool one = prompts.is_array() && prompts.size() == 1 &&
+                       prompts[0].is_number_integer();
+      const RunLog::Lengths lengths = {
+          .prompt = one ? prompts[0].get<int64_t>() : 0,
+          .genLength = numberOf(json, "gen_length", 0),
+          .steps = numberOf(json, "steps", 0),
+          .blockLength = numberOf(json, "block_length", 0)};
+      const int64_t all[] = {lengths.prompt, lengths.genLength, lengths.steps,
+                             lengths.blockLength};
+      if (std::ranges::all_of(
+              all, [](int64_t each) { return each > 0 && each <= INT32_MAX; }))
+        log.lengths = lengths;
+      break;
+    }
+    if (!json.contains("commits") || !json["commits"].is_array())
+      return bad("has no commits");
+    std::vector<RunLog::Commit> &commits = log.commits.emplace_back();
     for (const nlohmann::json &commit : json["commits"]) {
       if (!commit.is_object() || numberOf(commit, "sequence", -1) != 0)
         return bad("commits tokens of a second sequence");

@@ -60,6 +60,11 @@ struct RunLog {
   /// [steps][layers of drift]: the similarity that the step before found, of
   /// schedules with cadences by drift; of later sequences behind it.
   std::vector<std::vector<std::optional<double>>> similarity;
+  /// What the last line says of the run; none where the run did not end.
+  struct Lengths {
+    int64_t prompt = 0, genLength = 0, steps = 0, blockLength = 0;
+  };
+  std::optional<Lengths> lengths;
 };
 
 /// Reads the lines of a log. An error names the line that is none.

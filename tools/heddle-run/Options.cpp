@@ -283,9 +283,10 @@ void addOutputOptions(CLI::App &app, Parsed &parsed) {
                "counters, \"complete\"")
       ->group(group);
   app.add_option("--steps-json", options.stepsJson,
-                 "A JSON object a line for each step: rows computed, tokens "
-                 "committed, confidences; '-' is standard output, in place of "
-                 "the text")
+                 "A JSON object a line for each step: the block of each "
+                 "sequence, rows computed, tokens committed, confidences; at "
+                 "the end the run's lengths and tokens; '-' is standard "
+                 "output, in place of the text")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--trace", options.trace,

@@ -537,7 +537,9 @@ Status Session::generate(rt::StepEngine &engine) {
     return generation.takeError();
   result.generation = std::move(*generation);
   if (stepLog)
-    if (Status status = stepLog->finish(result.generation); !status)
+    if (Status status = stepLog->finish(result.generation, result.promptLengths,
+                                        result.lengths);
+        !status)
       return status;
   if (record)
     if (Status status = record->finish(options.record, result.generation);

@@ -39,6 +39,7 @@ void StepLog::step(const rt::StepRecord &record) {
     similarity.push_back(each ? Json(*each) : Json(nullptr));
   Json line{{"step", record.step},
             {"block", record.block},
+            {"blocks", record.blocks},
             {"rows", record.rowsComputed},
             {"logit_rows", record.logitRows},
             {"pairs", record.counters.pairs},
@@ -74,9 +75,15 @@ void StepLog::step(const rt::StepRecord &record) {
   file.write(line.dump());
 }
 
-Status StepLog::finish(const rt::Generation &generation) {
+Status StepLog::finish(const rt::Generation &generation,
+                       const std::vector<int64_t> &promptLengths,
+                       const rt::GenerateOptions &lengths) {
   file.write(Json{{"done", true},
                   {"complete", generation.complete},
+                  {"prompt_lengths", promptLengths},
+                  {"gen_length", lengths.genLength},
+                  {"steps", lengths.steps},
+                  {"block_length", lengths.blockLength},
                   {"sequences", generation.sequences}}
                  .dump());
   return file.finish();

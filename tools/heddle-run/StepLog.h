@@ -11,12 +11,14 @@
 #include "LineFile.h"
 #include "runtime/denoise/Denoise.h"
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace heddle::run {
 
 /// Writes --steps-json. One line a forward pass:
-///   {"step":1,"block":0,"rows":19,"logit_rows":16,"pairs":..,
+///   {"step":1,"block":0,"blocks":[0],"rows":19,"logit_rows":16,"pairs":..,
 ///    "dense_pairs":..,"score_pairs":..,"refreshes":..,"query_rows":..,
 ///    "key_rows":..,"value_rows":..,"ffn_rows":..,"cache_bytes_written":..,
 ///    "cache_bytes_read":..,"seconds":..,
@@ -25,7 +27,8 @@ namespace heddle::run {
 ///    "predictions":[{"sequence":0,"position":17,"confidence":0.93}]
 /// of all positions that the step could commit;
 /// and at the end
-///   {"done":true,"complete":true,"sequences":[[ids, prompt included]]}
+///   {"done":true,"complete":true,"prompt_lengths":[11],"gen_length":8,
+///    "steps":8,"block_length":8,"sequences":[[ids, prompt included]]}
 /// where "complete" is false after an interrupt. A file without that last line
 /// is of a run that failed.
 class StepLog {
@@ -36,7 +39,9 @@ public:
   void step(const rt::StepRecord &record);
 
   /// Writes the last line; fails if anything could not be written.
-  Status finish(const rt::Generation &generation);
+  Status finish(const rt::Generation &generation,
+                const std::vector<int64_t> &promptLengths,
+                const rt::GenerateOptions &lengths);
 
 private:
   explicit StepLog(LineFile file) : file(std::move(file)) {}

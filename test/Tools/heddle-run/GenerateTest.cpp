@@ -332,6 +332,13 @@ TEST(Run, BadModelsAndBundles) {
   outcome = heddleRun(setup.dense() + "abc --gen-length 4");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_NE(outcome.err.find("tokenizer.json"), std::string::npos);
+  // A file where a folder is to be.
+  Outcome file = heddleRun("-m " + setup.path() + "/config.json -b " +
+                           setup.path() + "/window.hdl abc");
+  EXPECT_EQ(file.code, 1);
+  EXPECT_NE(file.err.find("config.json: is a file, expected a model's folder"),
+            std::string::npos)
+      << file.err;
   setup.write("config.json", "{}");
   EXPECT_EQ(heddleRun(setup.dense() + "abc --gen-length 4").code, 1);
 }

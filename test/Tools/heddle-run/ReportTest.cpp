@@ -316,8 +316,10 @@ TEST(StepLogFile, HoldsTheDocumentedLines) {
                             {1, 4, 40, 0.25, true},
                             {1, 5, 6, 0.75, false, true}};
     rt::StepRecord record;
+    const int64_t blocks[] = {1, 0};
     record.step = 1;
     record.totalSteps = 2;
+    record.blocks = blocks;
     record.rowsComputed = 19;
     record.logitRows = 16;
     record.commits = commits;
@@ -325,7 +327,8 @@ TEST(StepLogFile, HoldsTheDocumentedLines) {
     log->step(record);
     rt::Generation generation;
     generation.sequences = {{1, 2}, {3}};
-    ASSERT_TRUE(log->finish(generation));
+    ASSERT_TRUE(log->finish(generation, {1, 0},
+                            {.genLength = 1, .steps = 3, .blockLength = 2}));
   }
   std::ifstream file(path);
   std::string line;
@@ -333,6 +336,7 @@ TEST(StepLogFile, HoldsTheDocumentedLines) {
   json step = json::parse(line);
   EXPECT_EQ(step["step"], 1);
   EXPECT_EQ(step["block"], 0);
+  EXPECT_EQ(step["blocks"], json({1, 0}));
   EXPECT_EQ(step["rows"], 19);
   EXPECT_EQ(step["logit_rows"], 16);
   EXPECT_EQ(step["pairs"], 5);
@@ -355,6 +359,8 @@ TEST(StepLogFile, HoldsTheDocumentedLines) {
                                       {"edited", true}}));
   ASSERT_TRUE(std::getline(file, line));
   EXPECT_EQ(json::parse(line), json::parse(R"({"done": true, "complete": false,
+                            "prompt_lengths": [1, 0], "gen_length": 1,
+                            "steps": 3, "block_length": 2,
                             "sequences": [[1, 2], [3]]})"));
   EXPECT_FALSE(std::getline(file, line));
   std::filesystem::remove(path);
@@ -366,7 +372,7 @@ TEST(StepLogFile, SaysWhatCannotBeWritten) {
   Result<StepLog> log = StepLog::open("/dev/full");
   if (!log)
     GTEST_SKIP() << "no /dev/full here";
-  Status status = log->finish({});
+  Status status = log->finish({}, {}, {});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().text().find("/dev/full: could not be written"), 0u);
 }
@@ -434,7 +440,7 @@ TEST(StepLogFile, SaysWhichStepsAPassMade) {
     record.commits = commits;
     record.verified = verified;
     log->step(record);
-    ASSERT_TRUE(log->finish({}));
+    ASSERT_TRUE(log->finish({}, {}, {}));
   }
   std::ifstream file(path);
   std::string line;

@@ -6,9 +6,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/explain/Simulation.h"
+#include "tools/explain/RequestOptions.h"
 #include "tools/explain/page/SequencePicture.h"
 
 #include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include <algorithm>
 #include <memory>
@@ -577,6 +581,7 @@ TEST(Simulation, LogsOfNoRunAreRefused) {
       "\n \r\n");
   ASSERT_TRUE(log) << log.error().text();
   EXPECT_EQ(log->commits.size(), 1u);
+  EXPECT_FALSE(log->lengths);
   for (const char *text :
        {"",
         R"({"done":true})",
@@ -604,6 +609,71 @@ TEST(Simulation, LogsOfNoRunAreRefused) {
               std::string::npos)
         << log.error().text();
   }
+}
+
+// The lengths of a run that is followed are its own.
+TEST(Simulation, LogsHoldTheLengths) {
+  const std::string step = R"({"commits":[]})"
+                           "\n",
+                    path = testing::TempDir() + "heddle-explain-log.jsonl";
+  auto write = [&](const std::string &last) {
+    std::ofstream(path) << step << last << "\n";
+  };
+  auto resolve = [&](explain::RequestOptions options) {
+    options.follow = path;
+    return explain::resolveRequest(options);
+  };
+  write(R"({"done":true,"prompt_lengths":[11],"gen_length":8,"steps":4,)"
+        R"("block_length":2})");
+  Result<explain::ExplainRequest> request = resolve({});
+  ASSERT_TRUE(request) << request.error().text();
+  EXPECT_EQ(request->run.length, 19);
+  EXPECT_EQ(request->run.prompt, 11);
+  EXPECT_EQ(request->run.steps, 4);
+  EXPECT_EQ(request->run.blockLength, 2);
+  explain::RequestOptions same;
+  same.length = 19;
+  same.prompt = 11;
+  same.genLength = 8;
+  same.steps = 4;
+  same.blockLength = 2;
+  EXPECT_TRUE(resolve(same));
+  const std::pair<explain::OptionMember<int64_t>, std::string> others[] = {
+      {&explain::RequestOptions::length, "--length is 7, but 19 in"},
+      {&explain::RequestOptions::prompt, "--prompt is 7, but 11 in"},
+      {&explain::RequestOptions::genLength, "--gen-length is 7, but 8 in"},
+      {&explain::RequestOptions::steps, "--steps is 7, but 4 in"},
+      {&explain::RequestOptions::blockLength, "--block-length is 7, but 2 in"}};
+  for (const auto &[member, expected] : others) {
+    explain::RequestOptions other;
+    other.*member = 7;
+    request = resolve(other);
+    ASSERT_FALSE(request) << expected;
+    EXPECT_EQ(request.error().text().find(expected), 0u)
+        << request.error().text();
+    EXPECT_NE(request.error().text().find(path + " is of; give --"),
+              std::string::npos)
+        << request.error().text();
+  }
+  // Of one that did not end, or of several sequences, the options say them.
+  for (const char *last :
+       {"", R"({"done":true})",
+        R"({"done":true,"prompt_lengths":[3,4],"gen_length":8,"steps":4,)"
+        R"("block_length":2})",
+        R"({"done":true,"prompt_lengths":[3],"gen_length":-8,"steps":4,)"
+        R"("block_length":2})",
+        R"({"done":true,"prompt_lengths":[9999999999],"gen_length":8,)"
+        R"("steps":4,"block_length":2})"}) {
+    write(last);
+    explain::RequestOptions given;
+    given.length = 40;
+    given.steps = 7;
+    request = resolve(given);
+    ASSERT_TRUE(request) << request.error().text();
+    EXPECT_EQ(request->run.length, 40);
+    EXPECT_EQ(request->run.steps, 7);
+  }
+  std::filesystem::remove(path);
 }
 
 // The worked example of SequencePicture.h.

@@ -60,6 +60,11 @@ std::string problemOf(llvm::MemoryBufferRef buffer) {
            "source; give the schedule's text";
   if (text.starts_with("HEDDLE\r\n"))
     return "the file is a bundle already; heddle-bundle dump shows it";
+  if (text.ltrim().starts_with("{") && !text.ltrim().starts_with("{-#"))
+    return "the file begins with '{', as JSON does" + expected;
+  if (text.size() > 8 && text[8] == '{' &&
+      text.take_front(8).ends_with(StringRef("\0\0", 2)))
+    return "the file holds a model's weights (safetensors)" + expected;
   auto *start = reinterpret_cast<const llvm::UTF8 *>(text.begin());
   if (text.contains('\0') ||
       !llvm::isLegalUTF8String(
@@ -92,6 +97,9 @@ mlir::heddle::readScheduleFile(StringRef path, std::string &problem) {
     llvm::Expected<fs::file_t> opened = fs::openNativeFileForRead(path);
     if (!opened)
       return fail(llvm::toString(opened.takeError()));
+    if (fs::is_directory(path))
+      return fail("Is a directory; expected a schedule's file, such as "
+                  "examples/pulsecol.mlir");
     file = *opened;
   }
   auto close = llvm::scope_exit([&] {

@@ -7,6 +7,8 @@
 
 #include "heddle/Pipelines/Reading.h"
 
+#include "Braces.h"
+#include "Hints.h"
 #include "bundle/NearestWord.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Heddle/IR/Reference.h"
@@ -28,38 +30,6 @@ namespace {
 
 /// Asking where a word may stand reads the text in front of it many times.
 constexpr size_t mostAsked = size_t(64) << 10;
-
-/// Says what to write to errors of MLIR's own. `found`: the value or word that
-/// one is about, or "".
-void noteNearest(Diagnostic &error, StringRef found) {
-  const std::string text = error.str();
-  StringRef word = text;
-  const bool isWord = !found.empty() && llvm::isAlpha(found.front());
-  if (word == "expected ')'" && (isWord || found.starts_with("%"))) {
-    error.attachNote() << "is a comma missing before '" << found << "'?";
-    return;
-  }
-  if (word.contains("expected 'on'") && isWord) {
-    error.attachNote() << "'" << found
-                       << "' is no clause of the operation, which has no `on` "
-                          "with a cadence's value yet";
-    return;
-  }
-  if (word.contains("expected SSA operand")) {
-    error.attachNote() << "values begin with %, such as %cols; an op whose "
-                          "value is used has a line of its own";
-    return;
-  }
-  if (word.contains("expected 'on'")) {
-    error.attachNote() << "write when: 'on' and a cadence's value, such as on "
-                          "%refresh";
-    return;
-  }
-  if (word.starts_with("custom op 'schedule' is unknown")) {
-    error.attachNote() << "write 'heddle.schedule'";
-    return;
-  }
-}
 
 } // namespace
 
@@ -106,16 +76,12 @@ Reading::Reading(llvm::MemoryBufferRef buffer, MLIRContext *context)
     : context(context), name(buffer.getBufferIdentifier()),
       text(buffer.getBuffer().str()) {
   StringRef(text).split(lines, '\n');
-  size_t longest = 0;
-  for (StringRef line : lines)
-    longest = std::max(longest, line.size());
-  blanks.assign(longest, ' ');
   const bool hasSchedules = StringRef(text).contains("schedule");
-  constexpr int mostRounds = 10;
+  constexpr int mostRounds = 32;
   for (int round = 0; round < mostRounds; ++round) {
     newLines.clear();
     if (parse(/*first=*/round == 0)) {
-      good = round == 0 && succeeded(verifyAll());
+      good = round == 0 && !mended && succeeded(verifyAll());
       return;
     }
     if (!hasSchedules || newLines.empty() ||
@@ -143,6 +109,55 @@ StringRef Reading::restOfLine(FileLineColLoc place) const {
   return line.drop_front(std::min<size_t>(place.getColumn() - 1, line.size()));
 }
 
+/// Says which braces are missing or too many, and goes on with a text that has
+/// them. False if there are none, or no room for one.
+bool Reading::mendBraces() {
+  if (mended)
+    return false;
+  SmallVector<BraceProblem> problems = braceProblems(text);
+  if (problems.empty())
+    return false;
+  for (const BraceProblem &problem : problems) {
+    {
+      InFlightDiagnostic error =
+          emitError(locationAt(context, text, name, problem.at));
+      error << problem.message;
+      if (problem.noteAt)
+        error.attachNote(locationAt(context, text, name, *problem.noteAt))
+            << problem.note;
+    }
+    StringRef before = StringRef(text).take_front(problem.at);
+    StringRef &line = lines[before.count('\n')];
+    size_t column = problem.at - (before.rfind('\n') + 1);
+    std::string &changed = changedLines.emplace_back(line.str());
+    // What stands there keeps its column.
+    if (problem.missing && column < line.size() && line[column] != ' ' &&
+        column > 0 && line[column - 1] == ' ')
+      --column;
+    if (column >= changed.size())
+      changed += problem.missing;
+    else if (!problem.missing || changed[column] == ' ')
+      changed[column] = problem.missing ? problem.missing : ' ';
+    line = changed;
+  }
+  newLines.clear();
+  said.clear();
+  return mended = true;
+}
+
+/// The text as it is read in this round.
+Hints Reading::hints() const {
+  return Hints(context, llvm::join(lines, "\n"), name);
+}
+
+/// Where in that text a place is.
+size_t Reading::offsetOf(FileLineColLoc place) const {
+  size_t offset = 0;
+  for (StringRef line : ArrayRef(lines).take_front(place.getLine() - 1))
+    offset += line.size() + 1;
+  return offset + place.getColumn() - 1;
+}
+
 bool Reading::parse(bool first) {
   sources = std::make_unique<llvm::SourceMgr>();
   sources->AddNewSourceBuffer(
@@ -158,15 +173,19 @@ bool Reading::parse(bool first) {
         found.push_back(std::move(diagnostic));
       return;
     }
-    if (std::optional<Location> end = endOfUnfinished(diagnostic, place)) {
-      sayUnfinished(diagnostic, place, *end);
-      return; // said there
+    const std::optional<FileLineColLoc> end =
+        endOfUnfinished(diagnostic, place);
+    if (end) {
+      Diagnostic there(*end, DiagnosticSeverity::Error);
+      there << unfinished(diagnostic, place);
+      std::swap(diagnostic, there);
+      place = *end;
     }
     if (!said.insert({place.getLine(), place.getColumn()}).second)
       return;
     newLines.push_back(place.getLine());
     // Not what follows from another.
-    if (!lost.contains(restOfLine(place).take_while(inWord)))
+    if (end || !lost.contains(restOfLine(place).take_while(inWord)))
       found.push_back(std::move(diagnostic));
   };
   result = ModuleOp::create(UnknownLoc::get(context));
@@ -178,14 +197,18 @@ bool Reading::parse(bool first) {
     good = succeeded(
         parseAsmSourceFile(*sources, result->getBody(), config, &state));
   }
+  if (!good && first && mendBraces())
+    return parse(first);
   for (Diagnostic &diagnostic : found) {
-    if (FileLineColLoc place = placeOf(diagnostic))
+    if (FileLineColLoc place = placeOf(diagnostic)) {
       addNotes(diagnostic, place);
+      diagnostic = hints().reword(std::move(diagnostic), offsetOf(place));
+    }
     context->getDiagEngine().emit(std::move(diagnostic));
   }
-  if (!good) {
+  if (!good || mended) {
     result = nullptr;
-    return false;
+    return good;
   }
   // As parseSourceFile() has it.
   Block &body = *result->getBody();
@@ -219,8 +242,8 @@ void Reading::keepNames() {
 /// Where the operation ends that an error at `place` is about, if that is the
 /// beginning of another one: what is missing at the end of a line is missed in
 /// the next.
-std::optional<Location> Reading::endOfUnfinished(const Diagnostic &error,
-                                                 FileLineColLoc place) const {
+std::optional<FileLineColLoc>
+Reading::endOfUnfinished(const Diagnostic &error, FileLineColLoc place) const {
   const unsigned line = place.getLine() - 1;
   StringRef begun = lines[line].ltrim();
   if (!beginsOperation(begun))
@@ -251,37 +274,19 @@ std::optional<Location> Reading::endOfUnfinished(const Diagnostic &error,
   return FileLineColLoc::get(context, name, before + 1, code.size() + 1);
 }
 
-/// Says at `end` what an error says at `place`, where the next operation
-/// begins.
-void Reading::sayUnfinished(const Diagnostic &error, FileLineColLoc place,
-                            Location end) const {
-  const std::string text = error.str();
+/// What an error says at `place`, where the next operation begins, of the end
+/// of the one before.
+std::string Reading::unfinished(const Diagnostic &error,
+                                FileLineColLoc place) const {
+  std::string text = error.str();
   StringRef line = lines[place.getLine() - 1], begun = line.ltrim();
   const bool atWord = place.getColumn() - 1 == line.size() - begun.size();
   // Not what was made of a name that belongs to the next.
   if (!atWord || StringRef(text).contains("undeclared SSA value name"))
-    emitError(end) << "this operation has no end: the next one begins in line "
-                   << place.getLine() << ", with " << firstWord(begun);
-  else
-    emitError(end) << text;
-}
-
-/// Where the braces are that are not closed in the text; `extra`: the first one
-/// that closes nothing.
-static SmallVector<size_t> openBraces(StringRef text,
-                                      std::optional<size_t> *extra = nullptr) {
-  SmallVector<size_t> open;
-  for (size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '/' && text.substr(at).starts_with("//"))
-      at = std::min(text.find('\n', at), text.size());
-    else if (text[at] == '{')
-      open.push_back(at);
-    else if (text[at] == '}' && !open.empty())
-      open.pop_back();
-    else if (text[at] == '}' && extra && !*extra)
-      *extra = at;
-  }
-  return open;
+    return ("this operation has no end: the next one begins in line " +
+            Twine(place.getLine()) + ", with " + firstWord(begun))
+        .str();
+  return text;
 }
 
 /// Says what to write.
@@ -307,9 +312,8 @@ void Reading::addNotes(Diagnostic &error, FileLineColLoc place) const {
       return;
     }
   }
-  noteNearest(error, word);
-  if (error.str() == "expected operation name in quotes")
-    noteBrace(error);
+  if (StringRef(error.str()).starts_with("custom op 'schedule' is unknown"))
+    error.attachNote() << "write 'heddle.schedule'";
   if (error.str() == "use of undeclared SSA value name")
     noteValue(error, restOfLine(place).take_while(inWord));
 }
@@ -360,18 +364,6 @@ StringRef Reading::meantBy(StringRef before, StringRef word) const {
   }
 }
 
-/// Says which brace has no other.
-void Reading::noteBrace(Diagnostic &error) const {
-  std::optional<size_t> extra;
-  SmallVector<size_t> open = openBraces(text, &extra);
-  if (extra)
-    error.attachNote(locationAt(context, text, name, *extra))
-        << "this '}' closes nothing";
-  else if (!open.empty())
-    error.attachNote(locationAt(context, text, name, open.front()))
-        << "this '{' has no '}'";
-}
-
 /// Says which value was probably meant.
 void Reading::noteValue(Diagnostic &error, StringRef value) const {
   SmallVector<StringRef> made;
@@ -398,11 +390,12 @@ bool Reading::beginsOperation(StringRef line) const {
                       [&](RegisteredOperationName op) {
                         return isOfSchedules(op) && op.stripDialect() == word;
                       }) ||
-         line.starts_with("}");
+         word == "yield" || line.starts_with("}");
 }
 
-/// Empties the lines of the operation that has this one (from 1). False where
-/// the rest would not be what it is with the operation.
+/// Empties the lines of the operation that has this one (from 1), with the
+/// region that begins in them. False where the rest would not be what it is
+/// with the operation.
 bool Reading::dropOperationAt(unsigned line) {
   size_t first = line - 1;
   size_t end = first + 1;
@@ -413,12 +406,29 @@ bool Reading::dropOperationAt(unsigned line) {
     --first;
   while (end < lines.size() && !beginsOperation(lines[end]) && !isEmpty(end))
     ++end;
-  for (size_t i = first; i < end; ++i) {
-    if (lines[i].contains('{') || lines[i].contains('}'))
+  // Scores without their yield would be the next mistake.
+  int depth = 0;
+  if (lines[first].ltrim().starts_with("yield"))
+    while (first > 0 && !lines[first].split("//").first.contains('{'))
+      --first;
+  for (size_t i = first; i < end || depth > 0; ++i) {
+    if (i == lines.size())
       return false;
+    // Braces of what it stands in stay.
+    std::string left(lines[i].size(), ' ');
+    StringRef code = lines[i].split("//").first;
+    for (size_t column = 0; column < code.size(); ++column) {
+      if (code[column] == '{' && !beginsOperation(lines[first]))
+        return false;
+      depth += code[column] == '{';
+      if (code[column] == '}' && depth-- == 0) {
+        left[column] = '}';
+        depth = 0;
+      }
+    }
     if (StringRef made = lines[i].ltrim(); made.starts_with("%"))
       lost.insert(firstWord(made));
-    lines[i] = StringRef(blanks).take_front(lines[i].size());
+    lines[i] = changedLines.emplace_back(std::move(left));
   }
   return true;
 }

@@ -63,7 +63,9 @@ static LogicalResult run(StringRef input, StringRef output,
   std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(input, &problem);
   if (!buffer)
     return fail(problem);
-  if (!isBytecode(buffer->getMemBufferRef()))
+  if (buffer->getBuffer().starts_with("HEDDLE\r\n"))
+    problem = "the file is a bundle; heddle-bundle dump shows it";
+  else if (!isBytecode(buffer->getMemBufferRef()))
     problem = mlir::heddle::nestingProblem(buffer->getBuffer());
   if (!problem.empty())
     return fail(buffer->getBufferIdentifier() + ": " + problem);

@@ -21,11 +21,14 @@
 #include "llvm/Support/MemoryBufferRef.h"
 #include "llvm/Support/SourceMgr.h"
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
 
 namespace mlir::heddle {
+
+class Hints;
 
 /// The location of the character at `offset` of the text of file `name`.
 Location locationAt(MLIRContext *context, StringRef text, StringRef name,
@@ -59,26 +62,29 @@ public:
 
 private:
   bool parse(bool first);
+  bool mendBraces();
+  Hints hints() const;
+  size_t offsetOf(FileLineColLoc place) const;
   void keepNames();
-  std::optional<Location> endOfUnfinished(const Diagnostic &error,
-                                          FileLineColLoc place) const;
-  void sayUnfinished(const Diagnostic &error, FileLineColLoc place,
-                     Location end) const;
+  std::optional<FileLineColLoc> endOfUnfinished(const Diagnostic &error,
+                                                FileLineColLoc place) const;
+  std::string unfinished(const Diagnostic &error, FileLineColLoc place) const;
   FileLineColLoc placeOf(const Diagnostic &error) const;
   StringRef restOfLine(FileLineColLoc place) const;
   void addNotes(Diagnostic &error, FileLineColLoc place) const;
   StringRef meantBy(StringRef before, StringRef word) const;
-  void noteBrace(Diagnostic &error) const;
   void noteValue(Diagnostic &error, StringRef value) const;
   bool beginsOperation(StringRef line) const;
   bool dropOperationAt(unsigned line);
   LogicalResult verifyAll();
 
   MLIRContext *context;
-  std::string name, text, blanks;
-  SmallVector<StringRef> lines; ///< of `text`, or of `blanks`
+  std::string name, text;
+  SmallVector<StringRef> lines; ///< of `text`, or of `changedLines`
+  std::deque<std::string> changedLines;
   bool good = false;
-  SmallVector<unsigned> newLines;               ///< of this round's errors
+  bool mended = false;            ///< braces of the text are not as they were
+  SmallVector<unsigned> newLines; ///< of this round's errors
   std::set<std::pair<unsigned, unsigned>> said; ///< lines and columns
   llvm::StringSet<> lost; ///< values of operations that were left out
   std::unique_ptr<llvm::SourceMgr> sources;

@@ -6,7 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Every word of every example, in each of its places, with a letter left out or
-// two swapped: the error stands at the word and suggests what was written.
+// two swapped: the error stands at the word and suggests what was written. And
+// every token, left out, doubled or behind the next one: the error says so in
+// words of schedules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +27,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <set>
 
@@ -124,6 +127,22 @@ bool isOfLanguage(MLIRContext &context, StringRef word) {
          RegisteredOperationName::lookup(("heddle." + word).str(), &context);
 }
 
+/// The texts of all examples by their file's name.
+std::vector<std::pair<std::string, std::string>> examples() {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const auto &entry : std::filesystem::directory_iterator(HEDDLE_EXAMPLES))
+    if (entry.path().extension() == ".mlir") {
+      auto file = llvm::MemoryBuffer::getFile(entry.path().string());
+      EXPECT_TRUE(bool(file)) << entry.path();
+      if (file)
+        all.emplace_back(entry.path().filename().string(),
+                         (*file)->getBuffer().str());
+    }
+  llvm::sort(all);
+  EXPECT_GT(all.size(), 40u);
+  return all;
+}
+
 TEST(Slips, SuggestWhatWasWritten) {
   DialectRegistry registry;
   registry.insert<HeddleDialect, arith::ArithDialect, math::MathDialect>();
@@ -131,17 +150,8 @@ TEST(Slips, SuggestWhatWasWritten) {
   context.loadAllAvailableDialects();
   std::set<std::string> seen;
   int64_t count = 0, others = 0;
-  std::vector<std::filesystem::path> paths;
-  for (const auto &entry : std::filesystem::directory_iterator(HEDDLE_EXAMPLES))
-    if (entry.path().extension() == ".mlir")
-      paths.push_back(entry.path());
-  llvm::sort(paths);
-  ASSERT_GT(paths.size(), 40u);
-  for (const std::filesystem::path &path : paths) {
-    auto file = llvm::MemoryBuffer::getFile(path.string());
-    ASSERT_TRUE(bool(file));
-    const std::string text = (*file)->getBuffer().str();
-    ASSERT_EQ(read(context, text).error, "") << path;
+  for (const auto &[file, text] : examples()) {
+    ASSERT_EQ(read(context, text).error, "") << file;
     for (const Word &word : wordsIn(text)) {
       if (!seen.insert(word.place).second)
         continue;
@@ -152,9 +162,9 @@ TEST(Slips, SuggestWhatWasWritten) {
         slipped.replace(word.at, word.text.size(), slip);
         const Found found = read(context, slipped);
         const StringRef before = StringRef(text).take_front(word.at);
-        const std::string where = path.filename().string() + ": '" + slip +
-                                  "' for '" + word.text + "' (" + word.place +
-                                  "): " + found.error + " / " + found.note;
+        const std::string where = file + ": '" + slip + "' for '" + word.text +
+                                  "' (" + word.place + "): " + found.error +
+                                  " / " + found.note;
         ++count;
         EXPECT_NE(found.note, "") << where;
         EXPECT_EQ(found.line, before.count('\n') + 1) << where;
@@ -170,6 +180,112 @@ TEST(Slips, SuggestWhatWasWritten) {
   }
   EXPECT_GT(count, 1000);
   EXPECT_LT(others, count / 100);
+}
+
+/// A token, where it stands, and what tells its place from others.
+struct Piece {
+  size_t begin, end;
+  std::string place;
+};
+
+/// The tokens of a schedule, without those of other dialects in scores.
+std::vector<Piece> piecesOf(StringRef text) {
+  std::vector<Piece> pieces;
+  std::string op, before, previous;
+  for (size_t at = 0; at < text.size();) {
+    if (text.substr(at).starts_with("//")) {
+      at = text.find('\n', at);
+      continue;
+    }
+    if (llvm::isSpace(text[at])) {
+      if (text[at] == '\n')
+        op.clear();
+      ++at;
+      continue;
+    }
+    const size_t begin = at;
+    at += StringRef("%@").contains(text[at]);
+    while (at < text.size() && inWord(text[at]))
+      ++at;
+    at = std::max(at, begin + 1);
+    StringRef token = text.slice(begin, at);
+    const std::string kind = token.starts_with("%")         ? "value"
+                             : token.starts_with("@")       ? "name"
+                             : llvm::isDigit(token.front()) ? "number"
+                                                            : token.str();
+    if (op.empty() && kind != "value" && kind != "=")
+      op = kind;
+    if (!StringRef(op).starts_with("arith.") &&
+        !StringRef(op).starts_with("math."))
+      pieces.push_back(
+          {begin, at, op + " " + before + " " + previous + " " + kind});
+    before = previous;
+    previous = kind;
+  }
+  return pieces;
+}
+
+/// Whether a message has words of the parser and not of schedules.
+bool isOfParser(StringRef message) {
+  for (StringRef words :
+       {"custom op", "SSA", "!heddle", "in quotes", "keyword", "key word",
+        "region", "attribute", "binding", "integer value", "nonempty",
+        "dialect", "'builtin", "operand", "block"})
+    if (message.contains(words) &&
+        !(words == "block" && !message.contains("block with")))
+      return true;
+  return false;
+}
+
+TEST(Slips, OfTokensAreSaidInWordsOfSchedules) {
+  DialectRegistry registry;
+  registry.insert<HeddleDialect, arith::ArithDialect, math::MathDialect>();
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  std::set<std::string> seen;
+  int64_t count = 0, advised = 0;
+  for (const auto &[file, text] : examples()) {
+    const std::vector<Piece> pieces = piecesOf(text);
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      const Piece &piece = pieces[i];
+      if (!seen.insert(piece.place).second)
+        continue;
+      const std::string token =
+          text.substr(piece.begin, piece.end - piece.begin);
+      std::string without = text, twice = text, behind = text;
+      without.replace(piece.begin, token.size(), token.size(), ' ');
+      twice.insert(piece.begin, token + " ");
+      if (i + 1 < pieces.size()) {
+        const Piece &next = pieces[i + 1];
+        behind.replace(piece.begin, next.end - piece.begin,
+                       text.substr(next.begin, next.end - next.begin) + " " +
+                           text.substr(piece.end, next.begin - piece.end) +
+                           " " + token + " ");
+      }
+      const std::pair<const char *, const std::string &> slips[] = {
+          {"without", without}, {"twice", twice}, {"behind the next", behind}};
+      for (const auto &[kind, slipped] : slips) {
+        if (slipped == text)
+          continue;
+        const Found found = read(context, slipped);
+        if (found.error.empty())
+          continue; // means something else
+        ++count;
+        advised += StringRef(found.error + found.note).contains("write ") ||
+                   StringRef(found.error).contains("drop ") ||
+                   !found.note.empty();
+        EXPECT_FALSE(isOfParser(found.error))
+            << file << ": '" << token << "' " << kind << " (" << piece.place
+            << "): " << found.error;
+        if (std::getenv("HEDDLE_LIST_SLIPS"))
+          llvm::outs() << file << ": '" << token << "' " << kind << " ("
+                       << piece.place << "): " << found.error << " / "
+                       << found.note << "\n";
+      }
+    }
+  }
+  EXPECT_GT(count, 1000);
+  llvm::outs() << count << " slips, " << advised << " with advice\n";
 }
 
 } // namespace

@@ -1,0 +1,544 @@
+//===- Hints.cpp - MLIR's errors in the words of schedules ----------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Hints.h"
+
+#include "Braces.h"
+#include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "heddle/Dialect/Heddle/IR/Reference.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Regex.h"
+
+using namespace mlir;
+using namespace mlir::heddle;
+
+/// The parser is asked of this many bytes at most: it reads what stands in
+/// front of an op each time.
+static constexpr size_t mostAsked = size_t(16) << 10;
+
+/// What MLIR says of a value that no op makes.
+static constexpr StringLiteral undeclared = "use of undeclared SSA value name";
+
+//===----------------------------------------------------------------------===//
+// Ops as tokens
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct Token {
+  size_t begin, end;
+  std::string text;
+
+  bool isWord() const { return llvm::isAlpha(text.front()); }
+};
+
+/// The tokens from `from` on; of comments none.
+SmallVector<Token> tokensOf(StringRef text) {
+  auto inWord = [](char c) {
+    return llvm::isAlnum(c) || StringRef("_$.").contains(c);
+  };
+  SmallVector<Token> tokens;
+  for (size_t at = 0; at < text.size();) {
+    if (llvm::isSpace(text[at])) {
+      ++at;
+      continue;
+    }
+    if (text.substr(at).starts_with("//")) {
+      at = std::min(text.find('\n', at), text.size());
+      continue;
+    }
+    size_t end = at + (StringRef("%@!#^").contains(text[at]) ? 1 : 0);
+    while (end < text.size() && inWord(text[end]))
+      ++end;
+    end = std::max(end, at + 1);
+    tokens.push_back({at, end, text.slice(at, end).str()});
+    at = end;
+  }
+  return tokens;
+}
+
+bool beginsLine(StringRef text, size_t at) {
+  size_t line = text.take_front(at).rfind('\n') + 1;
+  return text.slice(line, at).trim().empty();
+}
+
+/// Whether an op begins with a word that makes no value. No clause does.
+bool beginsOp(MLIRContext *context, StringRef word) {
+  if (word == "heddle.schedule")
+    return true;
+  word.consume_front("heddle.");
+  auto op = RegisteredOperationName::lookup(("heddle." + word).str(), context);
+  return op && !op->hasTrait<OpTrait::OneResult>() &&
+         (isOfSchedules(*op) ||
+          op->getStringRef() == YieldOp::getOperationName());
+}
+
+} // namespace
+
+/// The op of a schedule that has a token, as text.
+class Hints::Op {
+public:
+  Op(MLIRContext *context, StringRef all, size_t place);
+
+  /// Where a token begins in the file; behind the last one, where it ends.
+  size_t begin(size_t token) const {
+    return start + (token < tokens.size() ? tokens[token].begin
+                    : tokens.empty()      ? 0
+                                          : tokens.back().end);
+  }
+  /// The op with this in place of tokens [first, last).
+  std::string with(size_t first, size_t last, StringRef other) const {
+    const size_t from = begin(first) - start;
+    const size_t to = last > first ? tokens[last - 1].end : from;
+    return (text.take_front(from) + " " + other + " " + text.substr(to)).str();
+  }
+  std::string textOf(size_t first, size_t last) const {
+    return first < last
+               ? text.slice(tokens[first].begin, tokens[last - 1].end).str()
+               : "";
+  }
+  std::string found(size_t token) const {
+    return token < tokens.size() ? "'" + tokens[token].text + "'"
+                                 : "the end of the op";
+  }
+
+  StringRef before, text;
+  size_t start = 0;
+  SmallVector<Token> tokens;
+  size_t at = 0; ///< the token that the error is about; their number: the end
+  bool named = false; ///< `%x =` stands in front
+};
+
+Hints::Op::Op(MLIRContext *context, StringRef all, size_t place) {
+  SmallVector<Token> every = tokensOf(all);
+  auto column = [&](const Token &token) {
+    return token.begin - (all.take_front(token.begin).rfind('\n') + 1);
+  };
+  size_t first = 0, found = 0;
+  while (found < every.size() && every[found].begin < place)
+    ++found;
+  const bool exact = found < every.size() && every[found].begin == place;
+  size_t last = every.size();
+  size_t indent = 0;
+  for (size_t i = 0; i < every.size(); ++i) {
+    const Token &token = every[i];
+    const bool behindBrace =
+        i > 0 && StringRef("{}").contains(every[i - 1].text);
+    const bool second = i > 0 && every[i - 1].text.front() == '%' &&
+                        beginsLine(all, every[i - 1].begin);
+    const bool makes = token.text.front() == '%' && !second &&
+                       i + 1 < every.size() && every[i + 1].text == "=";
+    const bool line = beginsLine(all, token.begin);
+    const bool begins =
+        i == 0 || behindBrace || makes || token.text == "}" ||
+        (beginsOp(context, token.text) && every[i - 1].text != "=") ||
+        (line && column(token) <= indent);
+    if (!begins)
+      continue;
+    // Behind the end of an op its own end is missed.
+    if (i > found || (i == found && !exact)) {
+      last = i;
+      break;
+    }
+    first = i;
+    if (line)
+      indent = column(token);
+  }
+  start = first < every.size() ? every[first].begin : all.size();
+  const size_t end = last > first ? every[last - 1].end : start;
+  before = all.take_front(start);
+  text = all.slice(start, end);
+  for (size_t i = first; i < last; ++i)
+    tokens.push_back({every[i].begin - start, every[i].end - start,
+                      std::move(every[i].text)});
+  at = std::min(found - first, tokens.size());
+  named = tokens.size() > 1 && tokens[1].text == "=";
+}
+
+//===----------------------------------------------------------------------===//
+// What the parser takes
+//===----------------------------------------------------------------------===//
+
+/// Whether nothing is wrong with the op when it is changed so, but that there
+/// may be values in it that are not made.
+bool Hints::reads(const Op &op, StringRef changed) const {
+  std::string all = (op.before + changed).str();
+  if (all.size() > mostAsked)
+    return false;
+  if (changed.rtrim().ends_with("{") && changed.contains("scores"))
+    all += " yield %none";
+  all += std::string(openBraces(all).size(), '}');
+  bool good = true;
+  ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
+    good &= diagnostic.getSeverity() != DiagnosticSeverity::Error ||
+            StringRef(diagnostic.str()).ends_with(undeclared);
+  });
+  ParserConfig config(context, /*verifyAfterParse=*/false);
+  (void)parseSourceString<ModuleOp>(all, config);
+  return good;
+}
+
+/// The op of which the word at the token is one, as `select` is of columns.
+std::optional<std::string> Hints::asOp(const Op &op, size_t token) const {
+  for (RegisteredOperationName each : context->getRegisteredOperations()) {
+    if (!isOfSchedules(each) || each.hasTrait<OpTrait::OneResult>() != op.named)
+      continue;
+    if (reads(op, op.with(token, token, each.stripDialect())))
+      return each.stripDialect().str();
+  }
+  return std::nullopt;
+}
+
+/// What makes a value of the words from the token on, such as every(8):
+/// "cadence every(8)".
+std::optional<std::string> Hints::asValue(const Op &op, size_t token) const {
+  if (token >= op.tokens.size() || !op.tokens[token].isWord())
+    return std::nullopt;
+  size_t end = token + 1;
+  if (end < op.tokens.size() && op.tokens[end].text == "(") {
+    int depth = 0;
+    do {
+      depth += op.tokens[end].text == "(";
+      depth -= op.tokens[end].text == ")";
+      ++end;
+    } while (depth > 0 && end < op.tokens.size());
+  }
+  auto own = RegisteredOperationName::lookup("heddle." + op.tokens[token].text,
+                                             context);
+  if (own && isOfSchedules(*own))
+    return own->hasTrait<OpTrait::OneResult>()
+               ? std::optional(op.tokens[token].text + " ...")
+               : std::nullopt;
+  const std::string words = op.textOf(token, end);
+  for (RegisteredOperationName each : context->getRegisteredOperations()) {
+    if (!isOfSchedules(each) || !each.hasTrait<OpTrait::OneResult>())
+      continue;
+    std::string made = (each.stripDialect() + " " + words).str();
+    if (reads(op, "%none = " + made))
+      return made;
+  }
+  return std::nullopt;
+}
+
+/// A bracket that the token closes, before it.
+static std::optional<size_t> openedBefore(ArrayRef<Token> tokens,
+                                          size_t token) {
+  int depth = 0;
+  while (token-- > 0) {
+    depth += tokens[token].text == ")";
+    if (tokens[token].text == "(" && depth-- == 0)
+      return token;
+  }
+  return std::nullopt;
+}
+
+/// Says which token is missing, or too many, if the op is good with it. The
+/// error has none of its sentence yet but what it is about.
+bool Hints::repair(const Op &op, StringRef expected, Diagnostic &error,
+                   bool thorough) const {
+  const size_t at = op.at, size = op.tokens.size();
+  auto inserted = [&](size_t token, StringRef word) {
+    return reads(op, op.with(token, token, word));
+  };
+  auto dropped = [&](size_t first, size_t last) {
+    return last <= size && reads(op, op.with(first, last, ""));
+  };
+  auto sayMissing = [&](size_t token, StringRef word) {
+    error << "expected '" << word << "', found " << op.found(token);
+    if (token < size && word != ",")
+      error << "; write " << word << (word == "(" ? "" : " ")
+            << op.tokens[token].text;
+    else if (token < size)
+      error << "; write one before it";
+    else
+      error << "; write it behind '" << op.tokens.back().text << "'";
+    if (word == ")")
+      if (auto opened = openedBefore(op.tokens, token))
+        error.attachNote(locationOf(op.begin(*opened))) << "this '(' is open";
+    return true;
+  };
+  auto sayExtra = [&](size_t first, size_t last) {
+    error << "found '" << op.textOf(first, last)
+          << "', which has no place here; drop it";
+    return true;
+  };
+
+  if (!expected.empty() && inserted(at, expected))
+    return sayMissing(at, expected);
+  if (at > 0 && at < size && op.tokens[at - 1].text == op.tokens[at].text &&
+      dropped(at, at + 1)) {
+    error << "'" << op.tokens[at].text << "' is written twice; drop one";
+    return true;
+  }
+  static constexpr StringLiteral brackets[] = {",", ")", "(", "="};
+  for (StringRef word : brackets)
+    if (inserted(at, word))
+      return sayMissing(at, word);
+  if (at < size && dropped(at, at + 1))
+    return sayExtra(at, at + 1);
+  if (at < size && op.tokens[at].text == ":" && dropped(at, size)) {
+    error << "found '" << op.textOf(at, size)
+          << "', and no type is written here; drop it";
+    return true;
+  }
+  auto swapped = [&](size_t first) {
+    if (first + 2 > size)
+      return false;
+    const std::string &a = op.tokens[first].text,
+                      &b = op.tokens[first + 1].text;
+    if (!reads(op, op.with(first, first + 2, b + " " + a)))
+      return false;
+    error << "expected '" << b << " " << a << "', found '" << a << " " << b
+          << "'";
+    return true;
+  };
+  if ((at > 0 && swapped(at - 1)) || swapped(at))
+    return true;
+  if (!thorough)
+    return false;
+  for (StringRef word : allWords())
+    if (!beginsOp(context, word) && inserted(at, word))
+      return sayMissing(at, word);
+  // What was wrong before was seen late.
+  for (size_t token = at; token-- > (op.named ? 2 : 0);) {
+    auto atToken = [&] {
+      Diagnostic there(locationOf(op.begin(token)), error.getSeverity());
+      there << error.str();
+      std::swap(error, there);
+    };
+    for (StringRef word : brackets)
+      if (inserted(token, word)) {
+        atToken();
+        return sayMissing(token, word);
+      }
+    if (at < size && dropped(token, token + 1)) {
+      atToken();
+      return sayExtra(token, token + 1);
+    }
+  }
+  return false;
+}
+
+/// Says before or behind which clause the one at the token is written, if the
+/// op is good so.
+bool Hints::move(const Op &op, Diagnostic &error) const {
+  int depth = 0;
+  SmallVector<size_t> begins; // of clauses
+  for (auto [i, token] : llvm::enumerate(op.tokens)) {
+    depth += token.text == "(";
+    depth -= token.text == ")";
+    if (depth == 0 && i > 0 && token.isWord() &&
+        llvm::is_contained(allWords(), token.text))
+      begins.push_back(i);
+  }
+  begins.push_back(op.tokens.size());
+  const auto *own = llvm::find(begins, op.at);
+  if (own == begins.end() || own + 1 == begins.end())
+    return false;
+  const size_t end = own[1];
+  const std::string clause = op.textOf(op.at, end);
+  for (const auto *to = own; to-- != begins.begin();) {
+    const std::string between = op.textOf(*to, op.at);
+    if (!reads(op, op.with(*to, end, clause + " " + between)))
+      continue;
+    error.attachNote(locationOf(op.begin(*to)))
+        << "write '" << clause << "' before '" << op.tokens[*to].text << "'";
+    return true;
+  }
+  for (const auto *to = own + 2; to < begins.end(); ++to) {
+    const std::string between = op.textOf(end, *to);
+    if (!reads(op, op.with(op.at, *to, between + " " + clause)))
+      continue;
+    error.attachNote(locationOf(op.begin(*to)))
+        << "write '" << clause << "' behind '" << between << "'";
+    return true;
+  }
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Sentences
+//===----------------------------------------------------------------------===//
+
+Location Hints::locationOf(size_t at) const {
+  StringRef before = StringRef(text).take_front(at);
+  return FileLineColLoc::get(context, name, before.count('\n') + 1,
+                             at - (before.rfind('\n') + 1) + 1);
+}
+
+std::string Hints::endOf(size_t at) const {
+  const Op op(context, text, at);
+  if (op.at != op.tokens.size())
+    return "";
+  for (StringRef word : {")"})
+    if (reads(op, op.with(op.at, op.at, word)))
+      return word.str();
+  return "";
+}
+
+/// "a set of pairs", for '!heddle.pairs'.
+static StringRef typeInWords(StringRef type) {
+  type = type.trim("'!");
+  type.consume_front("heddle.");
+  return llvm::StringSwitch<StringRef>(type)
+      .Case("pairs", "a set of pairs")
+      .Case("positions", "a set of positions")
+      .Case("cadence", "a cadence")
+      .Default(type);
+}
+
+/// What MLIR expects, in words: "a value, such as %cols" for "SSA operand".
+static std::string inWords(StringRef expected) {
+  if (expected.consume_front("'")) {
+    StringRef token = expected.take_until([](char c) { return c == '\''; });
+    return ("'" + token + "'").str();
+  }
+  return llvm::StringSwitch<std::string>(expected)
+      .StartsWith("SSA operand", "a value, such as %cols")
+      .StartsWith("operation name", "an op")
+      .StartsWith("valid keyword", "a word")
+      .StartsWith("valid ssa identifier", "a value's name, such as %cols")
+      .StartsWith("integer value", "an integer")
+      .StartsWith("attribute value", "a number")
+      .StartsWith("floating point", "a number")
+      .Default(expected.str());
+}
+
+/// The token that is expected, if it is one: ")" of "')' in argument list".
+static StringRef tokenIn(StringRef expected) {
+  if (!expected.consume_front("'"))
+    return "";
+  return expected.take_until([](char c) { return c == '\''; });
+}
+
+static bool asksForValue(StringRef body) {
+  return body.starts_with("expected a value, ") ||
+         body.starts_with("expected SSA operand");
+}
+
+/// Whether it is the parser's own sentence, not one of schedules.
+static bool isOfMlir(StringRef body) {
+  static const llvm::Regex words(
+      "^expected ('[^']+'|SSA |valid |integer value|attribute value|floating "
+      "point|operation name|.*type|identifier|bare identifier|string|symbol)");
+  return words.match(body) && !body.contains("found") && !body.contains(';') &&
+         !body.contains(" or ");
+}
+
+/// Says of a word that is no op what it is; `isSaid`: what is meant is said.
+void Hints::sayUnknown(const Op &op, StringRef word, bool isSaid,
+                       Diagnostic &error) const {
+  StringRef bare = word;
+  bare.consume_front("heddle.");
+  const bool asked = !isSaid && op.at < op.tokens.size();
+  std::optional<std::string> made;
+  if (openBraces(op.before).empty() && beginsOp(context, bare))
+    error << bare
+          << " stands outside of a schedule; write it between the "
+             "braces of one";
+  else if (asked && (made = asOp(op, op.at)))
+    error << "expected an op, found '" << word << "'; write " << *made << " "
+          << word;
+  else if (asked && reads(op, op.with(op.at, op.at + 1, "")))
+    error << "expected an op, found '" << word << "'; drop it";
+  else
+    error << "there is no op '" << word << "'";
+}
+
+Diagnostic Hints::reword(Diagnostic error, size_t at) const {
+  const std::string whole = error.str();
+  StringRef body = whole, owner;
+  static const llvm::Regex ofOp("^custom op '([^']+)' ");
+  SmallVector<StringRef, 4> parts;
+  const bool unknown = StringRef(whole).contains(" is unknown (tried '");
+  if (ofOp.match(whole, &parts) && !unknown) {
+    owner = parts[1];
+    body = StringRef(whole).drop_front(parts[0].size());
+    owner.consume_front("heddle.");
+  }
+  const bool isSaid = llvm::any_of(error.getNotes(), [](Diagnostic &note) {
+    const std::string text = note.str();
+    return StringRef(text).starts_with("did you mean ") ||
+           StringRef(text).starts_with("write ");
+  });
+
+  Diagnostic said(error.getLocation(), error.getSeverity());
+  // What is no longer written so is not an op of today.
+  if (!owner.empty() && !body.starts_with("heddle.") &&
+      !body.starts_with((owner + " ").str()))
+    said << owner << ": ";
+  static const llvm::Regex ofType("^use of value '([^']+)' expects different "
+                                  "type than prior uses: ('[^']+') vs "
+                                  "('[^']+')");
+  static const llvm::Regex twice("^redefinition of SSA value '([^']+)'");
+  const Op op(context, text, at);
+  const Token *token = op.at < op.tokens.size() ? &op.tokens[op.at] : nullptr;
+  if (unknown) {
+    sayUnknown(op, StringRef(whole).split('\'').second.split('\'').first,
+               isSaid, said);
+  } else if (body == undeclared) {
+    said << "no value " << (token ? token->text : "") << " is made above";
+  } else if (ofType.match(body, &parts)) {
+    said << parts[1] << " is " << typeInWords(parts[3]) << ", and "
+         << typeInWords(parts[2]) << " is expected here";
+  } else if (twice.match(body, &parts)) {
+    said << parts[1] << " is made twice; give one of them another name";
+  } else if (body.starts_with("operation defines ")) {
+    said << "an op makes one value; give it one name";
+  } else if (body == "cannot name an operation with no results") {
+    said << (op.tokens.size() > 2 ? op.tokens[2].text : "the op")
+         << " makes no value; drop '" << op.textOf(0, 2) << "'";
+  } else if (std::optional<std::string> made;
+             !isSaid && asksForValue(body) && (made = asValue(op, op.at))) {
+    StringRef word = token->text;
+    said << "expected a value, found '" << word
+         << "'; give it a line of its own, %" << word << " = " << *made
+         << ", and write %" << word << " here";
+  } else if (isOfMlir(body)) {
+    StringRef expected = body.drop_front(StringRef("expected ").size());
+    if (token && token->text.front() == '@' && openBraces(op.before).empty()) {
+      said << "expected 'heddle.schedule', found '" << token->text
+           << "'; write heddle.schedule " << token->text;
+    } else if (token && token->text == "=" && op.at == 0) {
+      said << "expected the name of a value, found '='; write one before it, "
+              "such as %cols";
+    } else if (isSaid || !repair(op, tokenIn(expected), said,
+                                 /*thorough=*/true)) {
+      said << "expected " << inWords(expected) << ", found " << op.found(op.at);
+      (void)(isSaid || move(op, said));
+    }
+  } else {
+    said << body;
+    if (body.starts_with("expected ") && !body.contains("found") &&
+        !body.contains(';'))
+      said << (body.contains(':') ? "; found " : ", found ") << op.found(op.at);
+    if (body.starts_with("this operation has no end"))
+      if (std::string missing = endOf(at); !missing.empty())
+        said << "; write '" << missing << "' here";
+    // What is written too often, or is missing, besides.
+    Diagnostic more(error.getLocation(), DiagnosticSeverity::Note);
+    if (!isSaid && body.starts_with("takes no '") && move(op, said))
+      ;
+    else if (!isSaid &&
+             (!body.contains("write ") ||
+              body.starts_with("expected the end of the op")) &&
+             repair(op, "", more, /*thorough=*/false))
+      said.attachNote(more.getLocation()) << more.str();
+  }
+  for (Diagnostic &note : error.getNotes()) {
+    const std::string words = note.str();
+    said.attachNote(note.getLocation())
+        << (words == "prior use here" ? parts[1].str() + " is made here"
+            : words == "previously defined here" ? "the first one is here"
+                                                 : words);
+  }
+  return said;
+}

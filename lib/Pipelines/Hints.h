@@ -1,0 +1,58 @@
+//===- Hints.h - MLIR's errors in the words of schedules --------*- C++ -*-===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The parser is MLIR's and says what it misses in its own words: which token,
+// of which dialect. Here these become sentences of schedules: what was found,
+// what was expected and, where one token more, one less or another order makes
+// the op a good one, what to write. Whether it does, the parser is asked.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_PIPELINES_HINTS_H
+#define HEDDLE_LIB_PIPELINES_HINTS_H
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <optional>
+#include <string>
+
+namespace mlir::heddle {
+
+class Hints {
+public:
+  /// Of the text of a file as far as it has been read.
+  Hints(MLIRContext *context, std::string text, llvm::StringRef name)
+      : context(context), text(std::move(text)), name(name.str()) {}
+
+  /// The error, which is about what stands at `at`, with its notes.
+  Diagnostic reword(Diagnostic error, size_t at) const;
+
+  /// The token that ends the op that ends at `at`, if one alone is missing.
+  std::string endOf(size_t at) const;
+
+private:
+  class Op;
+
+  bool reads(const Op &op, llvm::StringRef changed) const;
+  std::optional<std::string> asOp(const Op &op, size_t token) const;
+  std::optional<std::string> asValue(const Op &op, size_t token) const;
+  bool repair(const Op &op, llvm::StringRef expected, Diagnostic &error,
+              bool thorough) const;
+  bool move(const Op &op, Diagnostic &error) const;
+  void sayUnknown(const Op &op, llvm::StringRef word, bool isSaid,
+                  Diagnostic &error) const;
+  Location locationOf(size_t at) const;
+
+  MLIRContext *context;
+  std::string text, name;
+};
+
+} // namespace mlir::heddle
+
+#endif // HEDDLE_LIB_PIPELINES_HINTS_H

@@ -401,11 +401,31 @@ TEST(Generate, WithAThresholdEachSequenceHasItsOwnPlace) {
   FakeModel model;
   FakeExecutor executor;
   executor.program = aboveABit();
-  Result<Generation> result =
-      generate(model, executor, raggedPrompts, options, nullptr);
+  std::vector<std::vector<int64_t>> blocks; // [steps][sequences]
+  Result<Generation> result = generate(
+      model, executor, raggedPrompts, options, [&](const StepRecord &record) {
+        blocks.emplace_back(record.blocks.begin(), record.blocks.end());
+        EXPECT_GT(std::count(record.blocks.begin(), record.blocks.end(),
+                             record.block),
+                  0);
+        for (int64_t block : record.blocks)
+          EXPECT_TRUE(block == -1 || block >= record.block);
+        return true;
+      });
   ASSERT_TRUE(result) << result.error().text();
   EXPECT_EQ(result->sequences, alone);
   EXPECT_TRUE(result->complete);
+  ASSERT_EQ(blocks.size(), executor.places.size());
+  bool ended = false;
+  for (size_t step = 0; step < blocks.size(); ++step) {
+    ASSERT_EQ(blocks[step].size(), raggedPrompts.size());
+    for (size_t s = 0; s < blocks[step].size(); ++s) {
+      ended |= blocks[step][s] < 0;
+      if (blocks[step][s] >= 0)
+        EXPECT_EQ(blocks[step][s], executor.places[step][s].block);
+    }
+  }
+  EXPECT_TRUE(ended) << "one sequence is done before the others";
   EXPECT_LT(result->stepsDone, 12) << "some steps commit several tokens";
   bool apart = false;
   for (const std::vector<bundle::StepPlace> &places : executor.places)

@@ -284,13 +284,24 @@ private:
     if (mayRevoke && below(5) == 0)
       rule += " revoke(below = " + oneOf({"0.9", "1/50", "1/1"}) + ")";
     if (mayEdit && below(4) == 0)
-      rule += " edit(above = " + oneOf({"0.9", "1/50", "1/1000"}) +
-              (below(2) ? ", further = " + number(1, 3) : "") + ")";
+      rule += edit();
     if (below(4) == 0)
       rule += " passes(at_least = 2)";
     if (below(4) == 0)
       rule += " stop(eos)";
     add(rule);
+  }
+
+  std::string edit() {
+    return " edit(above = " + oneOf({"0.9", "1/50", "1/1000"}) +
+           (below(2) ? ", further = " + number(1, 3) : "") + ")";
+  }
+
+  /// The set with what became a token at the step before, which a step that
+  /// edits computes.
+  std::string withRecent(const std::string &set) {
+    std::string recent = value("p", "positions committed(last = 1)");
+    return value("p", "union " + set + ", " + recent);
   }
 
   /// Commits whose steps may be drafted ahead.
@@ -312,10 +323,7 @@ private:
     const bool edits = below(3) == 0;
     auto some = [&] {
       std::string rows = masked();
-      if (!edits)
-        return rows;
-      std::string recent = value("p", "positions committed(last = 1)");
-      return value("p", "union " + rows + ", " + recent);
+      return edits ? withRecent(rows) : rows;
     };
     if (below(2)) {
       std::string sometimes = onSome();
@@ -376,10 +384,8 @@ private:
     const bool edits = below(3) == 0;
     std::string rows =
         window ? value("p", "positions undecoded(first = 9)") : masked();
-    if (edits) {
-      std::string recent = value("p", "positions committed(last = 1)");
-      rows = value("p", "union " + rows + ", " + recent);
-    }
+    if (edits)
+      rows = withRecent(rows);
     add("recompute " + rows);
     commits(/*mayRevoke=*/!window, edits);
   }
@@ -421,16 +427,21 @@ private:
       add("recompute " + rows);
       return;
     }
-    std::string rows = masked();
+    const bool edits = below(3) == 0;
+    auto some = [&] {
+      std::string rows = masked();
+      return edits ? withRecent(rows) : rows;
+    };
+    std::string rows = some();
     if (below(2)) {
       add("reuse " + oneOf({"kv, ffn", "kv, context", "kv, output, ffn"}) +
           " in layers" + oneOf({"(0)", "(0 to 1)", "(-1)"}));
       add("reuse kv");
       add("recompute all on " + start);
-      std::string some = below(3) ? "" : onSome();
-      add("recompute " + rows + some + " in layers" +
+      std::string when = below(3) ? "" : onSome();
+      add("recompute " + rows + when + " in layers" +
           oneOf({"(0)", "(0 to 1)", "(0, 1)"}));
-      std::string other = masked();
+      std::string other = some();
       add("recompute " + value("p", "intersect " + rows + ", " + other));
     } else {
       add("%response = positions response");
@@ -449,14 +460,14 @@ private:
       add("recompute " + rows + " in layers" +
           oneOf({"(0)", "(1 to 2)", "(-1)", "(0, -1)"}));
       if (below(2))
-        add("recompute " + masked());
+        add("recompute " + some());
       else if (which == 2)
         add("recompute least_similar(keep = 0.6, among = %response) in "
             "%response");
       else
         add("recompute salient(below = 1/100) in %response");
     }
-    commits(/*mayRevoke=*/false);
+    commits(/*mayRevoke=*/false, edits);
   }
 
   void salientRows() {
@@ -486,14 +497,13 @@ private:
         value("p", oneOf({"neighbors(", "nearest("}) + number(1, 5) + ") of " +
                        next + " in " + masked());
     std::string rows = value("p", "union " + next + ", " + near);
-    if (below(2)) {
-      std::string recent = value("p", "positions committed(last = 1)");
-      rows = value("p", "union " + rows + ", " + recent);
-    }
+    const bool edits = below(3) == 0;
+    if (edits || below(2))
+      rows = withRecent(rows);
     add("reuse kv");
     add("recompute all on " + start);
     add("recompute " + rows);
-    add("commit random_order");
+    add("commit random_order" + (edits ? edit() : ""));
   }
 
   /// What is decoded and the next masks, as they were at a phase's begin.
@@ -517,8 +527,10 @@ private:
     add("recompute all on " + phase);
     add(salient ? "recompute salient(below = 2) in " + rows
                 : "recompute " + rows);
-    add("commit quota within(" + some + ")" +
-        (ends ? " stop(eos, narrowing)" : ""));
+    // Of what the window committed; what is not in the set stays.
+    const bool edits = below(3) == 0;
+    add("commit quota within(" + (edits ? rows : some) + ")" +
+        (edits ? edit() : "") + (ends ? " stop(eos, narrowing)" : ""));
   }
 
   /// The same by steps that see all positions, which leaves no selections; with
@@ -542,10 +554,14 @@ private:
         value("p", "fix " + seen + " on " + after));
     add("reuse kv");
     add("recompute all on " + start);
+    const bool edits = below(3) == 0;
+    if (edits)
+      active = withRecent(active);
     add("recompute " + value("p", "union " + active + ", " + recent) +
         (unseen ? " unseen" : ""));
     add("commit quota on " + start);
-    add("commit " + oneOf({"quota", "best(1)"}) + " within(" + active + ")");
+    add("commit " + oneOf({"quota", "best(1)"}) + " within(" + active + ")" +
+        (edits ? edit() : ""));
   }
 
   /// A prefix that stays and the rows from the window's first to its last.

@@ -287,6 +287,8 @@ def test_actions(server):
                    "  attend dense"), "Write 'alone'")
     check(schedule("attend dense in layers(0 o 3)\n  attend dense"), "Write 'to'")
     check(schedule("%w = window(4)\n  attend %w"), "Write 'pairs(%w)'")
+    check(schedule("%c = cadence first(1)\n  %m = undecoded\n  reuse kv\n  recompute all on %c\n  recompute %m\n"
+                   "  attend dense"), "Write 'positions undecoded'")
     check("schedule @s { attend dense }", "Write 'heddle.schedule'")
     # Spellings of before.
     check(schedule("%w = window(4)\n  heddle.attend pairs(%w)"), "Write 'attend'")

@@ -17,7 +17,7 @@ heddle.schedule @hints {
   recompute all on every(8)
   reuse kv, kv
   commit quota within(undecoded(first = 3)) stop(eos)
-  commit above(0.4) stop(eos) on %often
+  %late = select columns(keep = 0.2, group = 64) on %often by mean_probability
   commit above(0.4)) stop(eos)
   commit quota verfy(drafts = 3)
   commit above(0.4) edits(above = 0.3)

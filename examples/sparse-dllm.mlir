@@ -6,7 +6,7 @@
 // which the best score counts for each.
 //
 // Source: Sparse-dLLM (arXiv 2508.02558), whose released code has these values,
-// and blocks of 32. It scores by logits, averaged over heads and rows, here by
+// and blocks of 32. It scores by logits (sparse-dllm-released), here by
 // probabilities; docs/Spec/Behaviours.md has the rest (numbers 53 to 55). Keys that
 // are left out stay in the cache here, where no step reads them.
 

@@ -207,6 +207,11 @@ struct AttentionArgs {
 /// score for each block, then, if spanLse is not null (which needs boundary > 0
 /// and split = 0), those by it of the blocks from `boundary` on.
 ///
+/// A kernel that scores by logits (Kernel::scorer) has the mean over the same
+/// rows of scale * q_i . k_j, less the least such mean of the n keys, and reads
+/// neither lse nor spanLse.
+/// Source: Sparse-dLLM, released code.
+///
 /// A kernel for shared lists scores by the mean over list.headsPerList query
 /// heads; its tasks are (list row, group) instead of (query head, group).
 ///

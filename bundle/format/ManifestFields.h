@@ -203,6 +203,8 @@ template <typename V> void fields(V &v, In<V, Kernel> &x) {
     v("per_kv_head", x.perKvHead);
     if (v.has("per_layer", x.perLayer))
       v("per_layer", x.perLayer);
+    if (v.has("scorer", x.scorer != Selection::Scorer::MeanProbability))
+      v("scorer", x.scorer);
     if (v.has("pooled", x.pooled > 0))
       v("pooled", x.pooled, Range{minPooled, maxPooled});
     if (v.has("within_group", x.withinGroup > 0)) {
@@ -255,6 +257,8 @@ template <typename V> void fields(V &v, In<V, Phase> &x) {
   v("attention", x.attention, ofKernels);
   if (v.has("scoring", x.scoring >= 0))
     v("scoring", x.scoring, ofKernels);
+  if (v.has("refreshes_first", x.choosesFirst))
+    v("refreshes_first", x.choosesFirst);
   v("refreshes", x.refreshes);
   if (v.has("measures", !x.measures.empty()))
     v("measures", x.measures);

@@ -149,6 +149,8 @@ struct Selection {
   enum class Scorer {
     MeanProbability, ///< mean over the group's rows of the softmax probability
                      ///< over all keys
+    MeanLogit, ///< mean over the group's rows of the logit, less the least
+               ///< key's
   };
   std::string name;
   Ratio keep; ///< of all keys or blocks, made a whole number by `rule`
@@ -184,6 +186,10 @@ struct Selection {
                                       : 1;
   }
 
+  /// Of `rows` rows that score keys, how many meet each of them: all, or one
+  /// sum for each group.
+  int64_t scoringRows(int64_t rows) const;
+
   /// How many keys its lists have where it chooses from n, of which `fixed` are
   /// in any list.
   int64_t listed(int64_t n, int64_t fixed) const {
@@ -196,6 +202,16 @@ struct Selection {
                      : keepCount(keep, rule, n);
   }
 };
+
+/// Whether keys are scored by the log-sum-exps of dense attention, and by the
+/// functions of logits that it had.
+inline bool readsLse(Selection::Scorer scorer) {
+  return scorer == Selection::Scorer::MeanProbability;
+}
+
+inline int64_t Selection::scoringRows(int64_t rows) const {
+  return readsLse(scorer) ? rows : (rows + group - 1) / group;
+}
 
 /// "1/5" or, of a number of keys or blocks, "512".
 std::string keepText(const Selection &selection);
@@ -332,6 +348,7 @@ struct Kernel {
   bool perKvHead = false;  ///< Select: Selection::perKvHead
   bool perLayer = false;   ///< Select: Selection::perLayer
   int64_t pooled = 0;      ///< Select: Selection::pooled
+  Selection::Scorer scorer = Selection::Scorer::MeanProbability; ///< Select
   /// Select: the group of the selection that Selection::within is, and whether
   /// it is of blocks; 0: it chooses from all keys.
   int64_t withinGroup = 0;
@@ -402,12 +419,15 @@ struct Phase {
     int64_t kernel = -1;    ///< index into Manifest::kernels, Kind::Select
     std::vector<Scoring> scorings = {}; ///< before it, in its own steps
   };
-  /// Non-empty only if `scoring`, or `attention` without one, writesLse.
+  /// One whose kernel reads log-sum-exps only if `scoring`, or `attention`
+  /// without one, writes them.
   std::vector<Refresh> refreshes;
   /// In steps that refresh a selection of the phase, this kernel runs first,
   /// for its log-sum-exp alone, then the refreshes, then `attention`, which
   /// reads what has just been chosen. -1: `attention` runs first.
   int64_t scoring = -1;
+  /// Likewise without `scoring`: no refresh reads log-sum-exps.
+  bool choosesFirst = false;
   /// How far a run has gone since the latest step of a cadence by drift, which
   /// is measured in the cadence's layer in the steps that are not its own.
   struct Measure {
@@ -419,6 +439,8 @@ struct Phase {
   };
   std::vector<Measure> measures = {}; ///< setMeasures()
 
+  /// Whether refreshes come before `attention`, not behind it.
+  bool refreshesFirst() const { return scoring >= 0 || choosesFirst; }
   /// The kernel whose log-sum-exps the refreshes read, but for their scorings.
   int64_t scorer() const { return scoring < 0 ? attention : scoring; }
 };

@@ -427,6 +427,7 @@ void checkKernels(Problem &in, const Manifest &manifest) {
       form.perKvHead = kernel.perKvHead;
       form.perLayer = kernel.perLayer;
       form.pooled = kernel.pooled;
+      form.scorer = kernel.scorer;
       form.within = kernel.withinGroup > 0 ? 0 : -1;
       if (auto wrong = checkForm(form))
         in.fail(path, *wrong);
@@ -527,7 +528,20 @@ void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
             phase.refreshes.empty()
                 ? "the phase refreshes nothing to be scored for"
                 : "kernel \"" + printable(scorer.name) + "\" is not dense");
-  if (!phase.refreshes.empty() && !scorer.writesLse)
+  if (phase.choosesFirst && (phase.refreshes.empty() || phase.scoring >= 0))
+    in.fail(path + ".refreshes_first",
+            phase.refreshes.empty()
+                ? "the phase refreshes nothing"
+                : "a scoring kernel comes before refreshes anyway");
+  const bool reads = std::any_of(
+      phase.refreshes.begin(), phase.refreshes.end(), [&](const auto &each) {
+        const auto at = static_cast<size_t>(each.selection);
+        return readsLse(manifest.selections[at].scorer);
+      });
+  if (reads && phase.choosesFirst)
+    in.fail(path + ".refreshes_first",
+            "a refresh reads log-sum-exps, and no scoring kernel writes them");
+  else if (reads && !scorer.writesLse)
     in.fail(path + ".refreshes",
             "kernel \"" + printable(scorer.name) +
                 "\" writes no log-sum-exp, which a refresh needs");
@@ -557,6 +571,11 @@ void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
              select.perLayer != selection.perLayer)
       in.fail(here + ".kernel",
               "kernel and selection do not agree whether heads share lists");
+    else if (select.scorer != selection.scorer)
+      in.fail(here + ".kernel", std::string("the kernel scores by ") +
+                                    detail::nameOf(select.scorer) +
+                                    ", the selection by " +
+                                    detail::nameOf(selection.scorer));
     else if (select.pooled != selection.pooled)
       in.fail(here + ".kernel",
               "the kernel pools " + std::to_string(select.pooled) +

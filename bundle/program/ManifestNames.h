@@ -31,7 +31,7 @@ constexpr auto namesOf(Selection::Scale) {
   return std::to_array<Name>({"head_dim", "heads"});
 }
 constexpr auto namesOf(Selection::Scorer) {
-  return std::to_array<Name>({"mean_probability"});
+  return std::to_array<Name>({"mean_probability", "mean_logit"});
 }
 constexpr auto namesOf(Pass::Exact) {
   return std::to_array<Name>(

@@ -12,6 +12,18 @@ using namespace heddle::bundle;
 
 std::optional<std::string>
 heddle::bundle::checkForm(const Selection &selection) {
+  // P27: what a logit has not, or what changes no order of them.
+  if (!readsLse(selection.scorer) &&
+      selection.scale != Selection::Scale::HeadDim)
+    return "is scaled by the heads, and is scored by " +
+           detail::nameOf(selection.scorer) +
+           ", whose order no scale changes; drop scaled_by";
+  if (!readsLse(selection.scorer) &&
+      selection.isolation == Selection::Isolation::Filtered)
+    return "isolates by the probability among the response's keys, and is "
+           "scored by " +
+           detail::nameOf(selection.scorer) +
+           ", which is none; isolate aligned or spans";
   if (selection.kind == Selection::Kind::Blocks) {
     // P6, P8, P9, P15: what only columns can, and what blocks can be.
     if (selection.group > maxBlock)

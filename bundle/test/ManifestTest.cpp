@@ -265,6 +265,50 @@ TEST(Manifest, ScoringRoundTripsThroughJson) {
   EXPECT_EQ(toJson(*back), toJson(manifest));
 }
 
+TEST(Manifest, RefreshesByLogitsComeFirstOrBehindAnyAttention) {
+  Manifest manifest = testManifest();
+  Phase &phase = manifest.rules[0].phases[0];
+  ASSERT_EQ(phase.refreshes.size(), 1);
+  Selection &selection = manifest.selections[phase.refreshes[0].selection];
+  Kernel &kernel = manifest.kernels[phase.refreshes[0].kernel];
+  selection.scorer = kernel.scorer = Selection::Scorer::MeanLogit;
+  for (bool first : {false, true}) {
+    phase.choosesFirst = first;
+    Result<Manifest> back = manifestFromJson(toJson(manifest));
+    ASSERT_TRUE(back) << back.error().text();
+    EXPECT_EQ(back->rules[0].phases[0].refreshesFirst(), first);
+    EXPECT_EQ(toJson(*back), toJson(manifest));
+  }
+  // Attention that writes no log-sum-exps does.
+  manifest.kernels[size_t(phase.attention)].writesLse = false;
+  EXPECT_TRUE(manifestFromJson(toJson(manifest)));
+  auto refused = [&](auto change) {
+    return refusal(manifest, [&](Json &json) { change(json); });
+  };
+  auto says = [](const std::string &text, const std::string &part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_PRED2(says,
+               refused([](Json &json) { json["kernels"][3].erase("scorer"); }),
+               "the kernel scores by mean_probability, the selection by "
+               "mean_logit");
+  EXPECT_PRED2(says, refused([](Json &json) {
+                 json["kernels"][3].erase("scorer");
+                 json["selections"][0]["scorer"] = "mean_probability";
+               }),
+               "rules[0].phases[0].refreshes_first: a refresh reads "
+               "log-sum-exps, and no scoring kernel writes them");
+  EXPECT_PRED2(says, refused([](Json &json) {
+                 json["rules"][0]["phases"][0]["scoring"] = 0;
+               }),
+               "refreshes_first: a scoring kernel comes before refreshes "
+               "anyway");
+  EXPECT_PRED2(says, refused([](Json &json) {
+                 json["rules"][0]["phases"][1]["refreshes_first"] = true;
+               }),
+               "phases[1].refreshes_first: the phase refreshes nothing");
+}
+
 TEST(Manifest, TargetsRoundTripThroughJson) {
   std::string json = toJson(testCudaManifest());
   Result<Manifest> manifest = manifestFromJson(json);

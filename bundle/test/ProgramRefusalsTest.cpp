@@ -70,6 +70,25 @@ TEST(ProgramRefusals, SelectionsGoByRangesOfPositions) {
                  "which only columns can");
 }
 
+TEST(ProgramRefusals, LogitsHaveNoScaleAndNoProbabilityOfASpan) {
+  Selection selection;
+  selection.kind = Selection::Kind::Blocks;
+  selection.group = 32;
+  selection.scorer = Selection::Scorer::MeanLogit;
+  selection.isolation = Selection::Isolation::Aligned;
+  EXPECT_EQ(checkForm(selection), std::nullopt);
+  selection.isolation = Selection::Isolation::Filtered;
+  EXPECT_NE(checkForm(selection)->find("isolate aligned or spans"),
+            std::string::npos);
+  selection.isolation = Selection::Isolation::None;
+  selection.scale = Selection::Scale::Heads;
+  EXPECT_NE(checkForm(selection)->find("drop scaled_by"), std::string::npos);
+  EXPECT_EQ(selection.scoringRows(65), 3);
+  selection.scorer = Selection::Scorer::MeanProbability;
+  EXPECT_EQ(checkForm(selection), std::nullopt);
+  EXPECT_EQ(selection.scoringRows(65), 65);
+}
+
 TEST(ProgramRefusals, SelectionsAreWithinOneListThatIsThere) {
   auto every = [](int64_t period, int64_t from = 1) {
     Cadence cadence;

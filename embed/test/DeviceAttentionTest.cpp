@@ -585,6 +585,45 @@ TEST_F(DeviceAttention, SelectsAndReadsWhatWasSelected) {
   EXPECT_EQ(keptIn(again), kept);
 }
 
+// A step attends over what it has just chosen, with no other attention.
+TEST_F(DeviceAttention, SelectsByLogitsAtOnce) {
+  bundle::Manifest manifest = gpuManifest();
+  constexpr auto scorer = bundle::Selection::Scorer::MeanLogit;
+  manifest.selections[0].scorer = scorer;
+  for (bundle::Kernel &kernel : manifest.kernels)
+    if (kernel.name == "select_16")
+      kernel.scorer = scorer;
+  setRule(manifest, "columns", {0});
+  std::vector<bundle::Phase> &phases = manifest.rules.front().phases;
+  const std::vector<bundle::Phase::Refresh> refreshes =
+      phases.front().refreshes;
+  phases = {phases.back()};
+  phases.front().refreshes = refreshes;
+  phases.front().choosesFirst = true;
+  manifest.selections[0].cadence.kind = bundle::Cadence::Kind::Every;
+  manifest.selections[0].cadence.period = 1;
+  start(manifest, 2, 50);
+  Memory lists(call->listBytes(1)), again(call->listBytes(1));
+  for (int64_t step : {1, 2}) {
+    const std::vector<float> mine =
+        run({.layer = 1, .step = step, .steps = 8}, Part::All, lists);
+    const std::vector<bool> kept = keptIn(lists);
+    EXPECT_EQ(std::count(kept.begin(), kept.end(), true), 2 * heads * 50 * 25);
+    expectAttention(
+        mine,
+        [&](int64_t s, int64_t h, int64_t i, int64_t j) -> bool {
+          return kept[((s * heads + h) * 50 + i) * 50 + j];
+        },
+        1e-5);
+    run({.layer = 1, .step = step, .steps = 8}, Part::Select, again);
+    EXPECT_EQ(keptIn(again), kept);
+    // Other queries and keys choose others.
+    std::reverse(fused.begin(), fused.end());
+    run({.layer = 1, .step = step, .steps = 8}, Part::Select, again);
+    EXPECT_NE(keptIn(again), kept);
+  }
+}
+
 TEST_F(DeviceAttention, ChoosesWithinWhatWasSelected) {
   bundle::Manifest manifest = gpuManifest();
   manifest.selections[0].group = 32;

@@ -6,7 +6,7 @@ here it is enough to know where each begins and which values it uses."""
 import re
 
 from .errors import HeddleError, ScheduleError, check_unicode
-from .schedule import (_OPERATORS, Cadence, Pairs, Schedule, Source, _PairSet, _PositionSet, _Selection,
+from .schedule import (_OPERATORS, SCORERS, Cadence, Pairs, Schedule, Source, _PairSet, _PositionSet, _Selection,
                        _SimplePairs, _Statement, number_text)
 
 #: All other operations make values.
@@ -75,13 +75,13 @@ class _Reader:
             text, block, eos = re.fullmatch(r"(.+?)( in block)?( or after eos)?", words).groups()
             return Cadence(text, bool(block), bool(eos), name)
         if op == "select":
-            parts = re.fullmatch(r"(\w+\(.*?\)) by mean_probability(.*?) on (%[A-Za-z0-9_$.-]+)( in layers *\(.*\))?",
-                                 words)
+            parts = re.fullmatch(rf"(\w+\(.*?\)) by ({'|'.join(SCORERS)})\b(.*?) on (%[A-Za-z0-9_$.-]+)"
+                                 r"( in layers *\(.*\))?", words)
             if not parts:
                 self.fail("expected 'columns(...)' or 'blocks(...)', 'by mean_probability' and "
                           f"'on %cadence', found '{words}'")
-            details, sets = self.operands(parts[2])
-            return _Selection(parts[1], details, found[-1], name, parts[4] or "", sets)
+            details, sets = self.operands(parts[3])
+            return _Selection(parts[1], details, found[-1], name, parts[5] or "", sets, parts[2])
         operator = {word: operator for operator, word in _OPERATORS.items()}.get(op, "")
         if operator and found and isinstance(found[0], Pairs):
             return _PairSet(operator, found, name)

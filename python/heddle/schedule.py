@@ -293,6 +293,7 @@ class _Selection(Pairs):
     _name: str = field(compare=False)
     layers: str = ""
     sets: tuple = ()  # of positions, and what it chooses within, where `details` has {}
+    by: str = "mean_probability"
 
     def _refreshed(self, cadence):
         return dataclasses.replace(self, on=cadence if self.on is None else self.on, sets=tuple(
@@ -305,12 +306,13 @@ class _Selection(Pairs):
     def _operation(self, out):
         cadence = f" on {self.on._emit(out)}" if self.on is not None else ""
         details = self.details.format(*(positions._emit(out) for positions in self.sets))
-        return f"select {self.form} by mean_probability{details}{cadence}{self.layers}"
+        return f"select {self.form} by {self.by}{details}{cadence}{self.layers}"
 
 
 Pairs._family = Pairs
 dense = _SimplePairs("dense", "all")  #: All pairs.
 ROUNDINGS = (None, "floor", "ceil", "round", "floor_plus_one")
+SCORERS = ("mean_probability", "mean_logit")
 
 
 @_outside
@@ -364,18 +366,20 @@ def _layers_text(layers):
     return f" in layers({', '.join(ranges)})"
 
 
-def _selection(kind, keep, size_name, size, words, details, on, layers, name, sets=()):
+def _selection(kind, keep, size_name, size, words, details, on, layers, name, by, sets=()):
+    _one_of(by, "by", SCORERS)
     if on is not None:
         _kind(on, Cadence, "on", "a cadence")
     form = f"{kind}(keep = {number_text(keep, 'keep')}, {size_name} = {size}{words})"
-    return _Selection(form, details, on, name, _layers_text(layers), sets)
+    return _Selection(form, details, on, name, _layers_text(layers), sets, by)
 
 
 @_outside
 def columns(keep: Union[int, Ratio], group: Union[int, str] = 32, *, on: Optional[Cadence] = None,
             rounding: Optional[str] = None, per_kv_head: bool = False, per_layer: bool = False,
             pooled: Optional[int] = None, of: Optional["Positions"] = None, always: Optional["Positions"] = None,
-            within: Optional[Pairs] = None, layers: Union[int, tuple, list, None] = None) -> Pairs:
+            within: Optional[Pairs] = None, by: str = "mean_probability",
+            layers: Union[int, tuple, list, None] = None) -> Pairs:
     """For each group of `group` query rows the keys of largest mean probability, the share
     `keep` of all or, if that is an int, so many, refreshed on the cadence `on`, else on the
     `refresh` of attend().
@@ -385,7 +389,8 @@ def columns(keep: Union[int, Ratio], group: Union[int, str] = 32, *, on: Optiona
     key scores as much as the best of so many neighbors, itself among them, an odd number. of: with
     group="all" the mean is over the rows of this range of positions. always: the keys of this range
     are listed, too, and `keep` is of the others. within: columns() or blocks() from whose keys
-    these are chosen, and `keep` is of them. layers: that refresh it, a layer,
+    these are chosen, and `keep` is of them. by: "mean_logit" scores by the mean
+    of the group's queries, and needs no dense attention before. layers: that refresh it, a layer,
     (first, last) or a list of these; others read what the nearest one before has chosen. None:
     each layer refreshes its own. ValueError for another rounding or no layer; what the Spec
     numbers is the compiler's ScheduleError. Source: PulseCol, equations 5 to 7; Sparse-dLLM."""
@@ -404,20 +409,20 @@ def columns(keep: Union[int, Ratio], group: Union[int, str] = 32, *, on: Optiona
         details += " within {}"
         sets += (_kind(within, _Selection, "within", "columns() or blocks()"),)
     return _selection("columns", keep, "group", "all" if isinstance(group, str) and group == "all" else _count(group, "group"),
-                      words, details, on, layers, "cols", sets)
+                      words, details, on, layers, "cols", by, sets)
 
 
 @_outside
 def blocks(keep: Union[int, Ratio], size: int = 128, *, on: Optional[Cadence] = None,
            isolating: Optional[str] = None, scaled_by_heads: bool = False,
-           rounding: Optional[str] = None,
+           rounding: Optional[str] = None, by: str = "mean_probability",
            layers: Union[int, tuple, list, None] = None) -> Pairs:
     """For each block of `size` query rows the share `keep` of blocks of as many keys, or, if that is an int, so many, by
     their mean probability, refreshed on the cadence `on` as columns() are.
 
     size: a power of two from 16 to 128. isolating: how prompt and response are told apart,
     "spans", "aligned" or "filtered" (docs/Spec/Pairs.md). scaled_by_heads: scores as SparseD's
-    released code has them. rounding: of keep times the blocks, None for down. layers: as for columns(). ValueError for another word; what the
+    released code has them. rounding: of keep times the blocks, None for down. by: "mean_logit" scores by means of queries and keys. layers: as for columns(). ValueError for another word; what the
     Spec numbers is the compiler's ScheduleError. Source: SparseD, equations 5 and 6."""
     _one_of(rounding, "rounding", ROUNDINGS)
     _one_of(isolating, "isolating", (None, "spans", "aligned", "filtered"))
@@ -425,7 +430,7 @@ def blocks(keep: Union[int, Ratio], size: int = 128, *, on: Optional[Cadence] = 
     details = (f" isolating({isolating})" if isolating else "") + \
         (" scaled_by(heads)" if scaled_by_heads else "")
     return _selection("blocks", keep, "size", _count(size, "size"),
-                      f", rounding = {rounding}" if rounding else "", details, on, layers, "tiles")
+                      f", rounding = {rounding}" if rounding else "", details, on, layers, "tiles", by)
 
 
 class Positions(_Set):

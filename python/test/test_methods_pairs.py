@@ -40,6 +40,12 @@ def weights_by_loops(q, k, scale, keys):
     return out
 
 
+def logits_by_loops(q, k):
+    """[heads][n][n] of q . k for as many heads of q as of k times a number."""
+    return [[[math.fsum(a * b for a, b in zip(query, key)) for key in k[h // (q.shape[0] // k.shape[0])].double().tolist()]
+             for query in q[h].double().tolist()] for h in range(q.shape[0])]
+
+
 def top(scores, count):
     """Keys of a dict with the largest values, ties to the lowest key."""
     return sorted(sorted(scores, key=lambda j: (-scores[j], j))[:count])
@@ -67,6 +73,19 @@ class ColumnsTest(unittest.TestCase):
                         score = {j: math.fsum(p[a][i][j] for a in among for i in rows)
                                  for j in range(n)}
                         self.assertEqual(found[h]["lists"][u], top(score, count))
+
+    def test_pooled_is_the_mean_of_logits(self):
+        for seed, n, group, keep in ((3, 37, 16, "1/5"), (4, 9, 16, "1/3")):
+            q, k = random_qk(seed, 4, 2, n)
+            logits = logits_by_loops(q, k)
+            for shared in (False, True):
+                found = pairs.PooledColumns(keep, group, shared=shared).select(Span(5, n), q, k)
+                for h in range(4):
+                    among = (h // 2 * 2, h // 2 * 2 + 1) if shared else (h,)
+                    for u, first in enumerate(range(0, n, group)):
+                        score = {j: math.fsum(logits[a][i][j] for a in among for i in range(first, min(n, first + group)))
+                                 for j in range(n)}
+                        self.assertEqual(found[h]["lists"][u], top(score, max(1, int(Fraction(keep) * n))))
 
     def test_ties_go_to_the_lowest(self):
         q, k = torch.zeros(1, 8, 4), torch.zeros(1, 8, 4)
@@ -102,6 +121,18 @@ class BlocksTest(unittest.TestCase):
                                                 (joint, "lists", 0, n)):
                     expected = [pick(row) for row in self.tiles(p[h], begin, end, size)]
                     self.assertEqual(entry[h][part], expected)
+
+    def test_pooled_is_the_mean_of_logits(self):
+        for seed, n, prompt, size, keep in self.CASES:
+            q, k = random_qk(seed, 2, 1, n)
+            logits = logits_by_loops(q, k)
+            one = Span(prompt, n)
+            pick = lambda row: top(dict(enumerate(row)), max(1, int(Fraction(keep) * len(row))))
+            for isolating, parts in ((True, (("lists", 0, prompt), ("response", prompt, n))), (False, (("lists", 0, n),))):
+                found = pairs.PooledBlocks(keep, size, isolating=isolating).select(one, q, k)
+                for h in range(2):
+                    for part, begin, end in parts:
+                        self.assertEqual(found[h][part], [pick(row) for row in self.tiles(logits[h], begin, end, size)])
 
     def test_blocks_start_anew_at_the_split(self):
         entry = {"lists": [[1], [0]], "response": [[0], [0]], "split": 6}

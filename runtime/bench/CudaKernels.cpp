@@ -83,6 +83,7 @@ Status KernelSubject::prepare() {
           selection.perKvHead == kernel.perKvHead &&
           selection.perLayer == kernel.perLayer &&
           selection.pooled == kernel.pooled &&
+          selection.scorer == kernel.scorer &&
           (selection.kind == bundle::Selection::Kind::Blocks) ==
               kernel.blocks) {
         const bundle::Selection *outer =

@@ -377,7 +377,7 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
                                const KernelVariant &variant,
                                abi::SelectKernel code) {
   // One whole group and a row. Q is zero, so a row's probability is 2^-lse for
-  // every key; the last row's is far larger and shows in which group it counts.
+  // every key (a logit is 0); the last row's is far larger and shows its group.
   // A group of all rows is given one, and the row is not of those that it has.
   const bool ofAll = kernel.group == bundle::groupOfAll;
   const int64_t group = ofAll ? bundle::minGroup : kernel.group;
@@ -407,6 +407,8 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
   }
   lse.back() -= std::log2(large);
   auto scoreOf = [&](int64_t tile, int64_t k) {
+    if (!readsLse(kernel.scorer))
+      return 0.0;
     double sum = 0;
     const int64_t first = tile * group;
     const int64_t end = std::min(first + group, n);

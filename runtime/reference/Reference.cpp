@@ -179,6 +179,44 @@ std::vector<double> reference::meanProbability(const Head &head, int64_t begin,
   return scores;
 }
 
+std::vector<double> reference::meanLogit(const Head &head, int64_t begin,
+                                         int64_t end) {
+  std::vector<double> scores(static_cast<size_t>(head.n), 0);
+  withReader(head.dtype, [&](auto read) {
+    for (int64_t e = 0; e < head.headDim; ++e) {
+      double query = 0;
+      for (int64_t row = begin; row < end; ++row)
+        query += read(head.query, row * head.queryStride + e);
+      query *= head.scale / static_cast<double>(end - begin);
+      for (int64_t key = 0; key < head.n; ++key)
+        scores[key] += query * read(head.key, key * head.keyStride + e);
+    }
+  });
+  return scores;
+}
+
+std::vector<double> reference::scoresOfList(const abi::SelectArgs &args,
+                                            const bundle::Kernel &kernel,
+                                            int64_t list, int64_t begin,
+                                            int64_t end, const float *lse,
+                                            int64_t headDim, DType dtype) {
+  if (readsLse(kernel.scorer))
+    return listScores(args, list, begin, end, lse, headDim, dtype,
+                      kernel.scores);
+  std::vector<double> scores(static_cast<size_t>(args.n), 0);
+  const int64_t heads = args.list.headsPerList;
+  for (int64_t head = list * heads; head < (list + 1) * heads; ++head) {
+    std::vector<double> one =
+        meanLogit(headOf(args, head, headDim, dtype), begin, end);
+    for (size_t key = 0; key < scores.size(); ++key)
+      scores[key] += one[key] / static_cast<double>(heads);
+  }
+  const double least = *std::min_element(scores.begin(), scores.end());
+  for (double &score : scores)
+    score -= least;
+  return scores;
+}
+
 std::vector<double> reference::listScores(const abi::SelectArgs &args,
                                           int64_t list, int64_t begin,
                                           int64_t end, const float *lse,

@@ -89,6 +89,10 @@ RowResult attendRow(const Head &head, int64_t row, const PairPredicate &keeps);
 std::vector<double> meanProbability(const Head &head, int64_t begin,
                                     int64_t end, std::span<const float> lse);
 
+/// score_j = mean over rows i in [begin, end) of scale * q_i . k_j, for all n
+/// keys: what pooled queries make of them.
+std::vector<double> meanLogit(const Head &head, int64_t begin, int64_t end);
+
 /// The scores of one list of a select kernel: the mean over the query heads
 /// that share it of meanProbability with `lse` [query_heads x n], which is
 /// args.lse or args.spanLse.
@@ -96,6 +100,13 @@ std::vector<double> listScores(const abi::SelectArgs &args, int64_t list,
                                int64_t begin, int64_t end, const float *lse,
                                int64_t headDim, DType dtype,
                                const bundle::Scores &scores = noScores());
+
+/// The same by the scorer of `kernel`, without negative ones: of mean logits
+/// the least key's is taken away.
+std::vector<double> scoresOfList(const abi::SelectArgs &args,
+                                 const bundle::Kernel &kernel, int64_t list,
+                                 int64_t begin, int64_t end, const float *lse,
+                                 int64_t headDim, DType dtype);
 
 /// The scores that keys are chosen by, see abi::SelectArgs: of those that are
 /// always listed infinity, of the others the largest of `pooled` neighbors' (0:

@@ -57,8 +57,8 @@ Status ReferenceKernels::select(size_t kernel,
         begin = args.rowBegin;
         end = args.rowEnd;
       }
-      std::vector<double> scores = reference::listScores(
-          args, row, begin, end, args.lse, headDim, dtype, what.scores);
+      std::vector<double> scores = reference::scoresOfList(
+          args, what, row, begin, end, args.lse, headDim, dtype);
       std::vector<int32_t> chosen;
       if (what.blocks) {
         const bool padded = args.spanLse != nullptr;
@@ -66,8 +66,8 @@ Status ReferenceKernels::select(size_t kernel,
         std::vector<double> span;
         if (args.boundary > 0 && args.spanLse) {
           span = reference::blockMeans(
-              reference::listScores(args, row, begin, end, args.spanLse,
-                                    headDim, dtype, what.scores),
+              reference::scoresOfList(args, what, row, begin, end, args.spanLse,
+                                      headDim, dtype),
               what.group, list.split, padded);
           span.erase(span.begin(), span.begin() + args.boundary);
         }

@@ -67,7 +67,8 @@ Status ProgramExecutor::checkLists(int64_t layer) const {
     const Phase &phase = phaseOf(layer, *sequences[s]);
     for (int64_t selection : listsOf[phase.attention])
       if (!lists.filled(layer, static_cast<int64_t>(s), selection) &&
-          !(phase.scoring >= 0 && dueRefresh(phase, selection, *sequences[s])))
+          !(phase.refreshesFirst() &&
+            dueRefresh(phase, selection, *sequences[s])))
         return Error(
             "step " + std::to_string(sequences[s]->rows.place().step) +
             " of sequence " + std::to_string(s) + " reads selection '" +
@@ -595,40 +596,43 @@ Status ProgramExecutor::score(const Phase::Scoring &scoring, int64_t group,
 /// visible ones, and the output is a place that attention writes after.
 Status ProgramExecutor::scoreFirst(int64_t layer,
                                    const AttentionTensors &tensors) {
-  std::vector<Launch> scored;
+  std::vector<Launch> scored, unscored;
   for (size_t at = 0; at < sequences.size(); ++at) {
     Sequence &sequence = *sequences[at];
     sequence.exactBlock = -1;
     if (sequence.rows.rows() == 0)
       continue;
     const Phase &phase = phaseOf(layer, sequence);
-    if (phase.scoring < 0 ||
-        std::none_of(
-            phase.refreshes.begin(), phase.refreshes.end(),
-            [&](const Phase::Refresh &each) {
-              return program.refreshes(each.selection, sequence.rows.place());
-            }))
+    if (!phase.refreshesFirst() ||
+        std::none_of(phase.refreshes.begin(), phase.refreshes.end(),
+                     [&](const Phase::Refresh &each) {
+                       return program.refreshes(each.selection,
+                                                sequence.rows.place());
+                     }))
       continue;
-    const auto kernel = static_cast<size_t>(phase.scoring);
-    Launch &launch = launchOf(scored, kernel);
+    const bool scores = phase.scoring >= 0;
+    const auto kernel = static_cast<size_t>(phase.scorer());
+    Launch &launch = launchOf(scores ? scored : unscored, kernel);
     sequence.exactBlock = static_cast<int64_t>(launch.blocks.size());
     launch.blocks.push_back(
         argsOf(layer, static_cast<int64_t>(at), kernel, tensors));
     const abi::AttentionArgs &args = launch.blocks.back();
-    counted.lsePairs += queryHeads * args.rows * args.n;
+    if (scores)
+      counted.lsePairs += queryHeads * args.rows * args.n;
   }
   for (Launch &launch : scored)
     if (Status status = runner->attend(launch.kernel, launch.blocks); !status)
       return status;
-  return refresh(layer, scored, /*first=*/true);
+  if (Status status = refresh(layer, scored, Moment::Scored); !status)
+    return status;
+  return refresh(layer, unscored, Moment::Unscored);
 }
 
 /// Refreshes the selections that are due from this layer's Q, K and the
-/// log-sum-exps of `scored`: those of phases that score before they attend
-/// (`first`), or of the others.
-Status ProgramExecutor::refresh(int64_t layer, std::span<const Launch> scored,
-                                bool first) {
-  for (const Launch &launch : scored)
+/// log-sum-exps of `launched`: those of phases that do so at this moment.
+Status ProgramExecutor::refresh(int64_t layer, std::span<const Launch> launched,
+                                Moment moment) {
+  for (const Launch &launch : launched)
     for (size_t selection = 0; selection < schedule.selections.size();
          ++selection) {
       std::vector<abi::SelectArgs> blocks;
@@ -642,7 +646,7 @@ Status ProgramExecutor::refresh(int64_t layer, std::span<const Launch> scored,
         const Phase &phase = phaseOf(layer, sequence);
         const Phase::Refresh *due =
             dueRefresh(phase, static_cast<int64_t>(selection), sequence);
-        if (!due || first != (phase.scoring >= 0) ||
+        if (!due || momentOf(phase) != moment ||
             static_cast<size_t>(phase.scorer()) != launch.kernel)
           continue;
         kernel = static_cast<size_t>(due->kernel);
@@ -666,7 +670,7 @@ Status ProgramExecutor::refresh(int64_t layer, std::span<const Launch> scored,
               !status)
             return status;
         counted.scorePairs +=
-            (args.rowEnd - args.rowBegin) * args.n * queryHeads;
+            what.scoringRows(args.rowEnd - args.rowBegin) * args.n * queryHeads;
         blocks.push_back(args);
         refreshed.push_back(s);
       }
@@ -712,7 +716,7 @@ Status ProgramExecutor::attendWhole(int64_t layer,
     return status;
   if (Status status = clearDelta(); !status)
     return status;
-  return refresh(layer, launches, /*first=*/false);
+  return refresh(layer, launches, Moment::Behind);
 }
 
 Status ProgramExecutor::attend(int64_t layer, const PackedBatch &given,

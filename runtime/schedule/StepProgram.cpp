@@ -116,7 +116,7 @@ Status StepProgram::checkReads() const {
               return status;
         return Status::success();
       };
-      if (now.scoring >= 0)
+      if (now.refreshesFirst())
         if (Status status = refresh(); !status)
           return status;
       for (const Term &term : manifest->kernels[now.attention].terms) {
@@ -134,7 +134,7 @@ Status StepProgram::checkReads() const {
                      " must name one, or the schedule must attend to "
                      "something else until then");
       }
-      if (now.scoring < 0)
+      if (!now.refreshesFirst())
         if (Status status = refresh(); !status)
           return status;
     }

@@ -104,6 +104,7 @@ heddle.plan @q {
   heddle.kernel @pick_layer select(group = all, per_layer) by mean_probability pooled(3)
   heddle.kernel @pick_in_columns select(group = 32) by mean_probability pooled(3) within columns(group = all)
   heddle.kernel @pick_in_blocks select(group = 32) by mean_probability within blocks(size = 64)
+  heddle.kernel @pick_by_logits select(blocks = 64) by mean_logit
   heddle.rule default {
     heddle.phase otherwise {
       heddle.attend_with @tiled
@@ -141,3 +142,9 @@ heddle.plan @q {
 // CHECK:   shed.top_k %{{.+}} pooled(3) within #shed.list<0, group = 1073741824>
 // CHECK: shed.kernel @pick_in_blocks_f32_d64 select element(f32) head_dim(64) group(32) {
 // CHECK:   shed.top_k %{{.+}} within #shed.blocks<0, size = 64>
+
+// Logits are scored once, whatever spans there are.
+// CHECK: shed.kernel @pick_by_logits_f32_d64 select element(f32) head_dim(64) group(64) {
+// CHECK-NEXT: %[[NONE:.+]] = shed.mass_init
+// CHECK-NEXT: %[[LOGITS:.+]] = shed.logit_mass %[[NONE]]
+// CHECK-NEXT: shed.top_k %[[LOGITS]] blocks

@@ -53,6 +53,26 @@ shed.kernel @together select element(bf16) head_dim(128) group(32) encoding(uint
   shed.top_k %r
 }
 
+// By logits: no products of matrices, no exponentials, and nothing of the
+// log-sum-exp. Four groups meet each 16 bytes of a key, of which a block's
+// threads read one each.
+// CHECK-LABEL: llvm.func @logits(
+// CHECK-SAME: heddle.query_rows = 32 : i64, heddle.scratch_bytes = 64 : i64, heddle.scratch_bytes_per_key = 16 : i64
+// CHECK-NOT: nvvm.mma.sync
+// CHECK-NOT: nvvm.ex2
+// CHECK: llvm.load {{.*}} : !llvm.ptr<1> -> vector<4xi32>
+// CHECK-COUNT-32: llvm.intr.fma
+// CHECK-NOT: llvm.intr.fma
+// CHECK: arith.minnumf
+// CHECK: nvvm.shfl.sync bfly
+// CHECK-COUNT-3: nvvm.shfl.sync up
+// CHECK: llvm.return
+shed.kernel @logits select element(bf16) head_dim(128) group(32) encoding(uint16) tiling(#shed.mma_tiling<query_rows = 128, warps = 4, keys = 128, stages = 2, blocks = 3>) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.logit_mass %m
+  shed.top_k %r
+}
+
 // A group of 256 rows is scored in two passes; a bitmap is written in words.
 // fp32 has no matrix products.
 // CHECK-LABEL: llvm.func @passes(

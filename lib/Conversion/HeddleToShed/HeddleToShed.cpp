@@ -201,9 +201,10 @@ private:
   }
 
   void writeSelect() {
-    Value mass = writeScores(/*span=*/false);
-    bool blocks = source.getBlocks();
-    Value span = blocks ? writeScores(/*span=*/true) : Value();
+    const bool blocks = source.getBlocks();
+    const bool byLogits = !readsLse(*source.getScorer());
+    Value mass = byLogits ? writeLogits() : writeScores(/*span=*/false);
+    Value span = blocks && !byLogits ? writeScores(/*span=*/true) : Value();
     const auto pooled = static_cast<int64_t>(source.getPooled());
     const auto group = static_cast<int64_t>(source.getWithinGroup());
     shed::KeySet within;
@@ -239,6 +240,12 @@ private:
     });
     shed::YieldOp::create(b, sum);
     return loop.getResult();
+  }
+
+  /// The logits that the task's rows have for each key.
+  Value writeLogits() {
+    Value mass = shed::MassInitOp::create(b, shed::MassType::get(context));
+    return shed::LogitMassOp::create(b, mass.getType(), mass);
   }
 
   Type logitTile() {

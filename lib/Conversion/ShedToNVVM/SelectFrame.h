@@ -175,6 +175,9 @@ Value hiddenWord(NVVMBuilder &v, int64_t value);
 void populateSelectScores(const TypeConverter &converter,
                           RewritePatternSet &patterns,
                           const SelectFrame &frame);
+void populateSelectLogits(const TypeConverter &converter,
+                          RewritePatternSet &patterns,
+                          const SelectFrame &frame);
 void populateSelectLists(const TypeConverter &converter,
                          RewritePatternSet &patterns, const SelectFrame &frame);
 

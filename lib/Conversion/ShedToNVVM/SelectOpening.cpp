@@ -134,6 +134,7 @@ private:
   void loadArguments();
   void writeTask();
   Value stride(size_t offset);
+  Value emptyMass(shed::MassInitOp init);
   Value writeHeads(shed::ForQueriesOp loop);
   void writeQueries(shed::ForQueriesOp loop, Value head, Value mass);
   void writeKeys(shed::ForKeysOp loop, const QueryPass &pass, Value row,
@@ -205,26 +206,39 @@ void SelectOpening::loadArguments() {
 void SelectOpening::writeTask() {
   for (Operation &op : kernel.getBody().front()) {
     v.b.setLoc(op.getLoc());
-    if (isa<shed::MassInitOp>(op))
-      continue; // its pass says where it is
-    if (auto loop = dyn_cast<shed::ForQueriesOp>(op))
+    if (auto init = dyn_cast<shed::MassInitOp>(op))
+      tiles.map(init.getResult(), emptyMass(init));
+    else if (auto loop = dyn_cast<shed::ForQueriesOp>(op))
       tiles.map(loop.getResult(), writeHeads(loop));
     else
       v.b.clone(op, tiles);
   }
 }
 
+/// What is scored by the second span is behind what is by all keys.
+static bool isOfSpan(shed::MassInitOp init) {
+  return llvm::any_of(init->getUsers(), [](Operation *user) {
+    auto loop = dyn_cast<shed::ForQueriesOp>(user);
+    return loop && loop.getSpan();
+  });
+}
+
+Value SelectOpening::emptyMass(shed::MassInitOp init) {
+  Mass none{Values(2 * keySquares, v.real(0.0f)),
+            v.word(isOfSpan(init) ? parts : 0)};
+  return asTile(v, init.getType(), none.values());
+}
+
 /// The mass of all heads that share a list.
 Value SelectOpening::writeHeads(shed::ForQueriesOp loop) {
   const bool span = loop.getSpan();
-  Mass none{Values(2 * keySquares, v.real(0.0f)), v.word(span ? parts : 0)};
-  Value mass = asTile(v, loop.getInit().getType(), none.values());
+  Value mass = tiles.lookup(loop.getInit());
   auto write = [&] {
     if (!sharesLists)
       return writeQueries(loop, list, mass);
     // All heads add to zeros. The list before has been made of these rows.
     v.barrier();
-    Value to = scoresOf(v, v.word(0), none.row);
+    Value to = scoresOf(v, v.word(0), v.word(span ? parts : 0));
     Value padded = v.both(v.add(n, 3), ~int64_t(3));
     v.loop(thread, v.mul(padded, parts), threads, [&](Value i) {
       v.store(v.real(0.0f), v.at(to, v.mul(v.widen(i), 4)), 4);

@@ -165,6 +165,7 @@ void mlir::heddle::populateShedToNVVMPatterns(TypeConverter &converter,
   addCount<shed::LseType>(converter, 0, 1);
   addCount<shed::MassType>(converter, 2 * f.keySquares, 1);
   populateSelectScores(converter, patterns, f);
+  populateSelectLogits(converter, patterns, f);
   populateSelectLists(converter, patterns, f);
 }
 

@@ -21,8 +21,7 @@ using namespace mlir::heddle::vectors;
 #define HEDDLE_FIELD(name)                                                     \
   (k.selects ? v.field(&SelectArgs::name) : v.field(&AttentionArgs::name))
 
-/// Takes up a query head.
-static void setHead(KernelBuilder &v, Value which) {
+void vectors::setHead(KernelBuilder &v, Value which) {
   const VectorKernel &k = v.k;
   v.here.head = which;
   Value kvHead = arith::DivSIOp::create(v.b, which, HEDDLE_FIELD(kvGroup));

@@ -27,6 +27,11 @@ void populateProductPatterns(const VectorPatterns &patterns);
 void populateScorePatterns(const VectorPatterns &patterns);
 void populateSoftmaxPatterns(const VectorPatterns &patterns);
 void populateSelectPatterns(const VectorPatterns &patterns);
+void populateLogitPatterns(const VectorPatterns &patterns);
+
+//===--- Kernels.cpp -------------------------------------------------------===
+/// Takes up a query head.
+void setHead(KernelBuilder &v, Value which);
 
 //===--- Lists.cpp ---------------------------------------------------------===
 /// Keys [first, end).

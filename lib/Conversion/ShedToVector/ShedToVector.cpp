@@ -34,6 +34,7 @@ void mlir::heddle::populateShedToVectorPatterns(const TypeConverter &converter,
   populateScorePatterns(all);
   populateSoftmaxPatterns(all);
   populateSelectPatterns(all);
+  populateLogitPatterns(all);
 }
 
 /// Whether a kernel is one that CPUs have a form of.

@@ -27,11 +27,12 @@ class Evicted(FastDllm):
     much as the best of its neighbours among the keys outside (`width` of them, with
     itself; the key before the block and the one behind it are neighbours). Later
     passes compute the block over these and its own keys. In a shifted model the
-    row before the block, which predicts its first position, reads the same keys."""
+    row before the block, which predicts its first position, reads the same keys.
+    `logits`: by the mean of logits, as released (less the least, which parts no keys)."""
 
-    def __init__(self, keep, width=3, delay=1):
+    def __init__(self, keep, width=3, delay=1, logits=False):
         super().__init__(dual=True)
-        self.keep, self.width, self.delay = Fraction(keep), width, delay
+        self.keep, self.width, self.delay, self.logits = Fraction(keep), width, delay, logits
 
     def plan(self, run):
         if run.inner <= self.delay:
@@ -45,7 +46,13 @@ class Evicted(FastDllm):
         if not others:
             return list(block)
         repeat = run.pieces.heads // run.pieces.kv_heads
-        paid = probabilities(q, k.repeat_interleave(repeat, 0))[:, list(block)].double().mean((0, 1))
+        k = k.repeat_interleave(repeat, 0)
+        if self.logits:
+            mean = q[:, list(block)].double().mean(1, keepdim=True)
+            paid = (mean @ k.double().transpose(1, 2)).mean((0, 1)) / q.shape[-1] ** 0.5
+            paid = paid - paid.min()
+        else:
+            paid = probabilities(q, k)[:, list(block)].double().mean((0, 1))
         scores = pooled(paid[others].tolist(), self.width)
         best = Chosen(scores, keep_count(self.keep, len(others), "floor"))
         # Equal scores are the same neighbour's, and no rounding parts them.

@@ -86,17 +86,24 @@ class Columns:
         self.keep, self.group = keep if isinstance(keep, int) else Fraction(keep), group
         self.rounding, self.shared = rounding, shared
 
+    def groups(self, n):
+        return [slice(g, g + self.group) for g in range(0, n, self.group)]
+
+    def scores(self, q, k):
+        """[heads, groups, n], of as many heads of k as of q."""
+        p = probabilities(q, k).double()
+        return torch.stack([p[:, own].mean(1) for own in self.groups(q.shape[1])], 1)
+
     def select(self, run, q, k):
         """A trace entry for each head: lists[u] holds the keys of group u."""
         heads, n, _ = q.shape
-        p = probabilities(q, k.repeat_interleave(heads // k.shape[0], 0)).double()
+        together = heads // k.shape[0]
+        scores = self.scores(q, k.repeat_interleave(together, 0))
         if self.shared:
-            together = heads // k.shape[0]
-            p = p.view(-1, together, n, n).mean(1).repeat_interleave(together, 0)
+            scores = scores.view(-1, together, *scores.shape[1:]).mean(1).repeat_interleave(together, 0)
         count = min(n, self.keep) if isinstance(self.keep, int) else \
             keep_count(self.keep, n, self.rounding)
-        return [{"lists": [Chosen(p[h, g:g + self.group].mean(0).tolist(), count)
-                           for g in range(0, n, self.group)]} for h in range(heads)]
+        return [{"lists": [Chosen(own, count) for own in head]} for head in scores.tolist()]
 
     def allowed(self, entry, n):
         """The pairs [n, n] of a head's entry."""
@@ -104,6 +111,25 @@ class Columns:
         for u, keys in enumerate(entry["lists"]):
             out[u * self.group:(u + 1) * self.group, keys] = True
         return out
+
+
+def pooled(x, slices):
+    """Means of rows of x [heads, n, d], in double: [heads, slices, d]."""
+    return torch.stack([x[:, own].double().mean(1) for own in slices], 1)
+
+
+def pooled_products(q, k):
+    """VSA's coarse scores, as released, before a softmax that keeps their order; of
+    each row the least one is 0."""
+    products = q @ k.transpose(1, 2) / q.shape[-1] ** 0.5
+    return products - products.min(-1, keepdim=True).values
+
+
+class PooledColumns(Columns):
+    """The same by the product of each key with the mean of the group's queries."""
+
+    def scores(self, q, k):
+        return pooled_products(pooled(q, self.groups(q.shape[1])), k.double())
 
 
 class Blocks:
@@ -155,6 +181,22 @@ class Blocks:
             for b in entry.get("response", [[]] * (u + 1))[u]:
                 out[rows, split + b * size:split + (b + 1) * size] = True
         return out
+
+
+class PooledBlocks(Blocks):
+    """The same tiles by the product of the mean of a tile's queries with that of its keys."""
+
+    def select(self, run, q, k):
+        heads, n, _ = q.shape
+        split = run.prompt if self.isolating else n
+        first, second = self.cuts(0, split), self.cuts(split, n)
+        keys = pooled(k, first + second).repeat_interleave(heads // k.shape[0], 0)
+        rows = pooled_products(pooled(q, self.cuts(0, n)), keys).tolist()
+        pick = lambda part: [[self.best(row[part]) for row in head] for head in rows]
+        if not self.isolating:
+            return [{"lists": lists} for lists in pick(slice(None))]
+        return [{"lists": prompt, "response": response, "split": split}
+                for prompt, response in zip(pick(slice(len(first))), pick(slice(len(first), None)))]
 
 
 class ReleasedBlocks(Blocks):

@@ -78,6 +78,7 @@ class TextTest(unittest.TestCase):
                 (blocks(keep=0.3, on=every(2)) | dense,
                  "Pairs union (select blocks(keep = 0.3, size = 128) by mean_probability on every(2)), "
                  "dense"),
+                (blocks(keep=0.25, size=64, by="mean_logit"), "Pairs select blocks(keep = 0.25, size = 64) by mean_logit"),
                 (columns(keep=0.2) & window(64) & (sinks(4) | window(8)),
                  "Pairs intersect (select columns(keep = 0.2, group = 32) by mean_probability), window(64), "
                  "(union sinks(4), window(8))"),
@@ -368,7 +369,7 @@ class TextTest(unittest.TestCase):
         text = """heddle.schedule @a {
   %start = cadence first(1) in block
   %block = positions block
-  %all = select columns(keep = 0.5, group = all, per_layer) by mean_probability on %start
+  %all = select columns(keep = 0.5, group = all, per_layer) by mean_logit on %start
   %cols = select columns(keep = 0.5, group = all, per_layer)
     by mean_probability
     pooled(3)

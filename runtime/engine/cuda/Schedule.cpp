@@ -327,8 +327,11 @@ Result<int64_t> DeviceSchedule::listedPairsOf(const Stream &stream,
 Result<StepCounters> DeviceSchedule::count(const Stream &stream, int64_t step) {
   StepCounters counters;
   int64_t dense = 0;
+  std::vector<int64_t> scored(program.selections.size());
   for (int64_t n : lengths) {
     dense += n * n * config.queryHeads;
+    for (size_t i = 0; i < scored.size(); ++i)
+      scored[i] += program.selections[i].scoringRows(n) * n * config.queryHeads;
     counters.activeRows += n;
   }
   counters.queryRows = counters.keyRows = counters.valueRows =
@@ -347,7 +350,7 @@ Result<StepCounters> DeviceSchedule::count(const Stream &stream, int64_t step) {
         continue;
       refreshed.push_back(refresh.selection);
       filled[layer][refresh.selection] = true;
-      counters.scorePairs += dense;
+      counters.scorePairs += scored[refresh.selection];
       counters.refreshes += static_cast<int64_t>(lengths.size());
     }
     if (!refreshed.empty())

@@ -129,6 +129,8 @@ std::vector<Choice> conformance::choicesFor(const bundle::Kernel &kernel,
   aligned.spanKeep = upTo(aligned.boundary);
   aligned.keep = aligned.spanKeep + upTo(all - aligned.boundary);
   choices.push_back(aligned);
+  if (!readsLse(kernel.scorer)) // nothing by the span's log-sum-exp
+    return choices;
   Choice filtered = aligned;
   filtered.bySpan = true;
   filtered.spanKeep = upTo(all);

@@ -72,8 +72,10 @@ void compareAttentionRow(Problem &problem, bool hasLse, int64_t head,
 /// Scores of a list's keys or blocks beside their definitions. `lses`: [heads,
 /// n], those that the scores were made with; `heads` of them from `head` on and
 /// the rows [begin, end) share the list. `allowed`: the error that scores may
-/// have, by the largest log-sum-exp of these.
-void compareSelectScores(std::span<const float> found,
+/// have, by the largest log-sum-exp of these; of logits, which are sums in f32
+/// and have lost the least one's size, that of f32 beside the largest.
+void compareSelectScores(const bundle::Kernel &kernel,
+                         std::span<const float> found,
                          const std::vector<double> &expected, const float *lses,
                          int64_t n, int64_t head, int64_t heads, int64_t begin,
                          int64_t end,

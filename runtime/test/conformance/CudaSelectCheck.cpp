@@ -280,9 +280,9 @@ private:
     const Shape &shape = problem(s).shape;
     auto [begin, end] =
         all[s].choice.rowsOf(kernel, at % all[s].groups, shape.n);
-    std::vector<double> keys = rt::reference::listScores(
-        hostArgs(s), at / all[s].groups, begin, end, lse.as<float>(),
-        shape.headDim, shape.dtype, kernel.scores);
+    std::vector<double> keys = rt::reference::scoresOfList(
+        hostArgs(s), kernel, at / all[s].groups, begin, end, lse.as<float>(),
+        shape.headDim, shape.dtype);
     return blocks
                ? rt::reference::blockMeans(keys, group, all[s].choice.split,
                                            all[s].choice.bySpan)
@@ -299,8 +299,8 @@ private:
     auto [begin, end] =
         all[s].choice.rowsOf(kernel, at % all[s].groups, shape.n);
     compareSelectScores(
-        found, expected, lses.as<float>(), shape.n, at / all[s].groups * share,
-        share, begin, end,
+        kernel, found, expected, lses.as<float>(), shape.n,
+        at / all[s].groups * share, share, begin, end,
         [&](double lse) {
           return allowedError(shape.dtype, lse) +
                  cudaLogitError(kernel, shape.dtype) * std::max(1.0, lse);

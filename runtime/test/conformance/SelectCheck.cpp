@@ -96,9 +96,9 @@ private:
   /// Scores of a list's keys or blocks as the definitions have them.
   std::vector<double> scoresOf(int64_t at, const float *lse) const {
     auto [begin, end] = choice.rowsOf(kernel, at % groups, problem.shape.n);
-    std::vector<double> keys = rt::reference::listScores(
-        args, at / groups, begin, end, lse, problem.shape.headDim,
-        problem.shape.dtype, kernel.scores);
+    std::vector<double> keys =
+        rt::reference::scoresOfList(args, kernel, at / groups, begin, end, lse,
+                                    problem.shape.headDim, problem.shape.dtype);
     return blocks ? rt::reference::blockMeans(keys, group, choice.split,
                                               choice.bySpan)
                   : rt::reference::chosenWithin(
@@ -148,8 +148,9 @@ private:
     const int64_t n = problem.shape.n;
     auto [begin, end] = choice.rowsOf(kernel, at % groups, n);
     compareSelectScores(
-        found, expected, lses.as<float>(), n, at / groups * share, share, begin,
-        end, [&](double lse) { return allowedError(problem.shape.dtype, lse); },
+        kernel, found, expected, lses.as<float>(), n, at / groups * share,
+        share, begin, end,
+        [&](double lse) { return allowedError(problem.shape.dtype, lse); },
         where, finding);
   }
 
@@ -171,10 +172,11 @@ private:
 } // namespace
 
 void conformance::compareSelectScores(
-    std::span<const float> found, const std::vector<double> &expected,
-    const float *lses, int64_t n, int64_t head, int64_t heads, int64_t begin,
-    int64_t end, const std::function<double(double)> &allowed,
-    const std::string &where, Finding &finding) {
+    const bundle::Kernel &kernel, std::span<const float> found,
+    const std::vector<double> &expected, const float *lses, int64_t n,
+    int64_t head, int64_t heads, int64_t begin, int64_t end,
+    const std::function<double(double)> &allowed, const std::string &where,
+    Finding &finding) {
   double top = 0, largest = 0;
   for (double score : expected)
     if (std::isfinite(score))
@@ -185,14 +187,18 @@ void conformance::compareSelectScores(
         largest = std::max(largest, std::abs(lse));
   // Scores far below the largest may be flushed to zero.
   constexpr double negligible = 1e-6, least = 1e-30;
+  const bool logits = !readsLse(kernel.scorer);
   for (size_t entry = 0; entry < expected.size(); ++entry) {
     // Keys that are always listed score infinity.
     const bool same = static_cast<double>(found[entry]) == expected[entry];
     finding.measure(
         same ? 0
              : std::abs(found[entry] - expected[entry]) /
-                   std::max({expected[entry], negligible * top, least}),
-        allowed(largest), where + ", score " + std::to_string(entry));
+                   (logits
+                        ? std::max({top, largest, 1.0})
+                        : std::max({expected[entry], negligible * top, least})),
+        logits ? allowedError(rt::DType::F32, largest) : allowed(largest),
+        where + ", score " + std::to_string(entry));
   }
 }
 

@@ -44,6 +44,7 @@ COLUMNS = """heddle.schedule @columns(group = 128) {
   attend pairs(%cols)
 }
 """
+LOGITS = COLUMNS.replace("mean_probability", "mean_logit")
 SHARED = COLUMNS.replace("group = group", "group = group, per_kv_head")
 UNION = """heddle.schedule @union(group = 128) {
   %refresh = cadence every(8)
@@ -95,6 +96,7 @@ BUNDLES = {
     "capped": (CAPPED, []),
     "window": (WINDOW, []),
     **{f"columns{g}": (COLUMNS, [f"group={g}"]) for g in (128, 64, 32)},
+    **{f"logits{g}": (LOGITS, [f"group={g}"]) for g in (128, 16)},
     **{f"shared{g}": (SHARED, [f"group={g}"]) for g in (128, 64, 32)},
     **{f"union{g}": (UNION, [f"group={g}"]) for g in (128, 64)},
     **{f"blocks{g}": (BLOCKS, [f"size={g}"]) for g in (128, 64)},
@@ -115,7 +117,7 @@ FAMILIES = {
     # Scores against their definition, lists against brute force on the scores.
     **{f"scores and top-k, {what} {g}": (f"{what}{g}", "select_")
        for what, sizes in (("columns", (128, 64, 32)), ("shared", (128,)),
-                           ("blocks", (128, 64))) for g in sizes},
+                           ("logits", (128, 16)), ("blocks", (128, 64))) for g in sizes},
 }
 ROWS = "row kernels"
 

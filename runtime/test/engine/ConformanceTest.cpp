@@ -102,6 +102,37 @@ TEST_F(CudaConformance, SelectionsWithinOthersConform) {
       }
 }
 
+/// By logits of the same rows; a kernel that scales them otherwise, which
+/// changes no order, does not conform.
+TEST_F(CudaConformance, SelectionsByLogitsConform) {
+  for (bool lies : {false, true}) {
+    bundle::Manifest manifest = gpuManifest({.dtypes = {"bf16"}});
+    bundle::Kernel &kernel =
+        manifest.kernels[kernelNamed(manifest, "select_16")];
+    kernel.scorer = bundle::Selection::Scorer::MeanLogit;
+    const bundle::KernelVariant &variant = kernel.variants.front();
+    installKernels(manifest);
+    auto &code = fakeDriver().kernels[variant.symbol];
+    if (lies)
+      code = [code](const FakeDriver::Launch &launch) {
+        auto *blocks = launch.parameter<heddle::abi::SelectArgs *>(0);
+        for (int64_t z = 0; z < launch.grid[2]; ++z)
+          blocks[z].scale *= 1.01f;
+        code(launch);
+      };
+    auto module = Module::load(device(), gpuBundle(manifest));
+    Result<Stream> stream = Stream::create(device());
+    ASSERT_TRUE(module && stream);
+    conformance::Options options;
+    options.lengths = {1, 17, 90};
+    options.ratios = {1, 3};
+    const conformance::Finding finding =
+        checkSelectOnCuda({device(), **module, *stream, /*wide=*/false},
+                          manifest, kernel, variant, options);
+    EXPECT_EQ(finding.ok(), !lies) << finding.failure;
+  }
+}
+
 TEST_F(CudaConformance, NoticesKernelsThatIgnorePlaces) {
   EXPECT_FALSE(findingOf("union", [](heddle::abi::AttentionArgs &args) {
                  auto *place = const_cast<int32_t *>(args.place);

@@ -435,10 +435,10 @@ void select(const Compiled &code, const Launch &launch) {
       for (int64_t g = 0; g < args.list.groups; ++g) {
         auto scoresBy = [&](const float *lse) {
           const bool ofAll = group == bundle::groupOfAll;
-          std::vector<double> keys = reference::listScores(
-              args, list, ofAll ? args.rowBegin : g * group,
+          std::vector<double> keys = reference::scoresOfList(
+              args, code.kernel, list, ofAll ? args.rowBegin : g * group,
               ofAll ? args.rowEnd : std::min(args.n, (g + 1) * group), lse,
-              code.variant.headDim, code.dtype, code.kernel.scores);
+              code.variant.headDim, code.dtype);
           return blocks
                      ? reference::blockMeans(keys, group, args.list.split,
                                              args.spanLse != nullptr)

@@ -84,6 +84,35 @@ TEST(Reference, MeanProbabilityByHand) {
   EXPECT_NEAR(scores[2], 1 / 3.0, 1e-6);
 }
 
+TEST(Reference, MeanLogitByHand) {
+  Small small; // queries (1, 0) and (0, 0), as attention by hand shows
+  std::vector<double> scores = reference::meanLogit(small.head(), 0, 2);
+  EXPECT_NEAR(scores[0], 0, 1e-6);
+  EXPECT_NEAR(scores[1], std::log(2.0) / 2, 1e-6);
+  EXPECT_NEAR(scores[2], std::log(5.0) / 2, 1e-6);
+  EXPECT_EQ(reference::meanLogit(small.head(), 1, 2),
+            (std::vector<double>{0, 0, 0}));
+
+  // Both rows as heads of one list: less the least key's.
+  small.query[0] = -1;
+  heddle::abi::SelectArgs args{};
+  args.query = small.query;
+  args.key = small.key;
+  args.n = 3;
+  args.queryStride = 4;
+  args.keyStride = 2;
+  args.kvGroup = 2;
+  args.scale = 1;
+  args.list.headsPerList = 2;
+  heddle::bundle::Kernel kernel;
+  kernel.scorer = heddle::bundle::Selection::Scorer::MeanLogit;
+  scores =
+      reference::scoresOfList(args, kernel, 0, 0, 1, nullptr, 2, DType::F32);
+  EXPECT_NEAR(scores[0], std::log(5.0) / 2, 1e-6);
+  EXPECT_NEAR(scores[1], std::log(2.5) / 2, 1e-6);
+  EXPECT_EQ(scores[2], 0);
+}
+
 TEST(Reference, LargestPrefersLowIndicesAndSorts) {
   std::vector<double> scores = {0.25, 0.5, 0.25, 0.5, 0.25, 0.0};
   EXPECT_EQ(reference::largest(scores, 1), (std::vector<int32_t>{1}));

@@ -73,24 +73,31 @@ Selection blocksOf(bundle::Ratio keep, KeepRule rule, Isolation isolation) {
   return selection;
 }
 
-/// Softmax of scale * Q K^T over the keys from `first` on.
-Matrix probabilities(const AttentionTensors &tensors, int64_t head, int64_t n,
-                     double scale, int64_t first) {
+/// The dot products of all queries and keys of a head.
+Matrix logits(const AttentionTensors &tensors, int64_t head, int64_t n) {
   const auto *q = static_cast<const float *>(tensors.query);
   const auto *k = static_cast<const float *>(tensors.key);
   int64_t kvHead = head * tensors.kvHeads / tensors.queryHeads;
   Matrix result(n, std::vector<double>(n));
-  for (int64_t i = 0; i < n; ++i) {
-    double sum = 0;
-    for (int64_t j = first; j < n; ++j) {
-      double dot = 0;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < n; ++j)
       for (int64_t e = 0; e < tensors.headDim; ++e)
-        dot += double(q[i * tensors.queryStride + head * tensors.headDim + e]) *
-               k[j * tensors.keyStride + kvHead * tensors.headDim + e];
-      sum += result[i][j] = std::exp(dot * scale);
-    }
-    for (int64_t j = first; j < n; ++j)
-      result[i][j] /= sum;
+        result[i][j] +=
+            double(q[i * tensors.queryStride + head * tensors.headDim + e]) *
+            k[j * tensors.keyStride + kvHead * tensors.headDim + e];
+  return result;
+}
+
+/// Softmax of scale * Q K^T over the keys from `first` on.
+Matrix probabilities(const AttentionTensors &tensors, int64_t head, int64_t n,
+                     double scale, int64_t first) {
+  Matrix result = logits(tensors, head, n);
+  for (std::vector<double> &row : result) {
+    double sum = 0;
+    for (int64_t j = 0; j < n; ++j)
+      sum += row[j] = j < first ? 0 : std::exp(row[j] * scale);
+    for (double &each : row)
+      each /= sum;
   }
   return result;
 }
@@ -253,7 +260,7 @@ void check(const Selection &selection, int64_t length, int64_t prompt,
 struct Evicting {
   int rows = -1, always = -1; ///< bundle::Positions::Kind
   int64_t pooled = 0;
-  bool perLayer = false, perKvHead = false;
+  bool perLayer = false, perKvHead = false, byLogits = false;
 };
 
 void checkColumns(const Evicting &what, int64_t length, int64_t prompt,
@@ -281,6 +288,9 @@ void checkColumns(const Evicting &what, int64_t length, int64_t prompt,
   select.blocks = false;
   select.pooled = what.pooled;
   select.perLayer = what.perLayer;
+  if (what.byLogits)
+    manifest.selections[0].scorer = select.scorer =
+        Selection::Scorer::MeanLogit;
   auto set = [&](Kind kind) {
     manifest.positions.emplace_back().kind = kind;
     return std::ssize(manifest.positions) - 1;
@@ -342,10 +352,15 @@ void checkColumns(const Evicting &what, int64_t length, int64_t prompt,
   for (int64_t list = 0; list < view.lists; ++list) {
     std::vector<double> paid(count), scores(count);
     for (int64_t h = list * shared; h < (list + 1) * shared; ++h) {
-      const Matrix p = probabilities(tensors, h, n, 1 / std::sqrt(8.0), 0);
+      const Matrix p =
+          what.byLogits ? logits(tensors, h, n)
+                        : probabilities(tensors, h, n, 1 / std::sqrt(8.0), 0);
       for (int64_t c = 0; c < count; ++c)
         paid[c] += meanOver(p, rows, {others[c]});
     }
+    if (what.byLogits) // scores are taken to be positive below
+      for (double &each : paid)
+        each += 1000;
     for (int64_t c = 0; c < count; ++c)
       for (int64_t d = 0; d < count; ++d)
         if (c == d || 2 * std::abs(c - d) < what.pooled)
@@ -362,7 +377,7 @@ void checkColumns(const Evicting &what, int64_t length, int64_t prompt,
     keys.push_back(expected);
   }
   EXPECT_EQ((*executor)->counters().scorePairs,
-            config.queryHeads * std::ssize(rows) * n);
+            config.queryHeads * (what.byLogits ? 1 : std::ssize(rows)) * n);
 
   // Every row attends to its list, of the set that scored or not.
   batch = (*executor)->beginStep(states.all(2, 2));
@@ -587,12 +602,16 @@ TEST(ColumnSelection, KeepsASetBesideTheBestOfTheOthers) {
   using Kind = bundle::Positions::Kind;
   constexpr int prompt = int(Kind::Prompt), response = int(Kind::Response),
                 all = int(Kind::All), none = -1;
-  for (const Evicting &what : {Evicting{none, none, 0, false, false},
-                               Evicting{response, response, 3, true, false},
-                               Evicting{prompt, none, 0, true, false},
-                               Evicting{none, prompt, 5, false, true},
-                               Evicting{response, prompt, 1, false, false},
-                               Evicting{prompt, all, 3, true, false}})
+  for (const Evicting &what :
+       {Evicting{none, none, 0, false, false},
+        Evicting{response, response, 3, true, false},
+        Evicting{prompt, none, 0, true, false},
+        Evicting{none, prompt, 5, false, true},
+        Evicting{response, prompt, 1, false, false},
+        Evicting{prompt, all, 3, true, false},
+        Evicting{-1, -1, 0, false, false, true},
+        Evicting{response, prompt, 3, true, false, true},
+        Evicting{prompt, response, 0, false, true, true}})
     for (int64_t length : {9, 0, 21}) { // a prompt that need not be there
       checkColumns(what, 22, length, false);
       checkColumns(what, 40, length, true);

@@ -42,7 +42,7 @@ heddle.plan @N3 {
 // -----
 
 heddle.plan @N3 {
-  // expected-error@+1 {{unknown scorer 'chance': there is mean_probability}}
+  // expected-error@+1 {{unknown scorer 'chance': one of mean_probability, mean_logit}}
   heddle.kernel @k select(group = 64) by chance
 }
 
@@ -178,7 +178,7 @@ heddle.plan @N4 {
 heddle.plan @N5 {
   heddle.kernel @a attention dense
   heddle.rule default {
-    // expected-error@+1 {{must begin with heddle.attend_with or heddle.score_with}}
+    // expected-error@+1 {{must begin with heddle.attend_with, or with what refreshes before it}}
     heddle.phase otherwise {
     }
   }
@@ -221,7 +221,7 @@ heddle.plan @N5 {
 heddle.plan @N5 {
   heddle.kernel @d attention dense writes_lse
   heddle.rule default {
-    // expected-error@+1 {{scores and must end with heddle.attend_with}}
+    // expected-error@+1 {{refreshes first and must end with heddle.attend_with}}
     heddle.phase otherwise {
       heddle.score_with @d
     }
@@ -289,7 +289,7 @@ heddle.plan @N5 {
 heddle.plan @N5 {
   heddle.kernel @d attention dense
   heddle.rule default {
-    // expected-error@+1 {{must begin with heddle.attend_with or heddle.score_with}}
+    // expected-error@+1 {{must begin with heddle.attend_with, or with what refreshes before it}}
     heddle.phase otherwise {
       heddle.measure drift(below = 0.9, within = 8)
     }
@@ -301,7 +301,7 @@ heddle.plan @N5 {
 heddle.plan @N5 {
   heddle.kernel @d attention dense writes_lse
   heddle.rule default {
-    // expected-error@+1 {{scores and must end with heddle.attend_with}}
+    // expected-error@+1 {{refreshes first and must end with heddle.attend_with}}
     heddle.phase otherwise {
       heddle.score_with @d
       heddle.measure drift(below = 0.9, within = 8)
@@ -455,4 +455,36 @@ heddle.plan @N13 {
 heddle.plan @N13 {
   // expected-error@+1 {{expected 'dense_above'}}
   heddle.fallback "cols" columns(keep = 0.5, group = 32) by mean_probability above 0.36
+}
+
+// -----
+
+heddle.plan @N3 {
+  heddle.kernel @d attention dense
+  // expected-error@+1 {{selects by mean_logit, which takes no function of logits: a sum of queries is no row and stands nowhere}}
+  heddle.kernel @s select(group = 32) by mean_logit scores(%logit) {
+    %twice = arith.addf %logit, %logit : f32
+    heddle.yield %twice
+  }
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @d
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N4 {
+  heddle.selection @a columns(keep = 0.2, group = 32) by mean_logit on every(1)
+  heddle.kernel @d attention dense writes_lse
+  // expected-note@+1 {{the kernel is here}}
+  heddle.kernel @s select(group = 32) by mean_probability
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.attend_with @d
+      // expected-error@+1 {{needs a select kernel of group 32 by mean_logit}}
+      heddle.refresh @a with @s
+    }
+  }
 }

@@ -368,3 +368,52 @@ heddle.schedule @many {
   attend pairs(%four) in layers(0)
   attend pairs(%five)
 }
+
+// Logits need no dense attention before, and none of a step: also not for its
+// log-sum-exp, where a step chooses what it attends over.
+// CHECK-LABEL: heddle.plan @by_logits {
+// CHECK-NEXT: heddle.selection @s blocks(keep = 0.25, size = 64) by mean_logit on every(1)
+// CHECK-NEXT: heddle.kernel @attention_s attention [blocks(@s, size = 64)]{{$}}
+// CHECK-NEXT: heddle.kernel @select_blocks_64_by_mean_logit select(blocks = 64) by mean_logit{{$}}
+// CHECK-NEXT: heddle.rule default {
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.refresh @s with @select_blocks_64_by_mean_logit
+// CHECK-NEXT:   heddle.attend_with @attention_s
+// CHECK-NEXT: }
+heddle.schedule @by_logits {
+  %c = cadence every(1)
+  %s = select blocks(keep = 1/4, size = 64) by mean_logit on %c
+  attend pairs(%s) at_once
+}
+
+// Without at_once such a step is dense as ever.
+// CHECK-LABEL: heddle.plan @by_logits_after {
+// CHECK: heddle.kernel @attention_dense attention dense{{$}}
+// CHECK: heddle.phase on every(4) {
+// CHECK-NEXT:   heddle.attend_with @attention_dense
+// CHECK-NEXT:   heddle.refresh @s with @select_32_by_mean_logit
+heddle.schedule @by_logits_after {
+  %c = cadence every(4)
+  %s = select columns(keep = 1/4, group = 32) by mean_logit on %c
+  attend pairs(%s)
+}
+
+// Beside probabilities, which need it; functions of logits are theirs alone.
+// CHECK-LABEL: heddle.plan @by_both {
+// CHECK: heddle.kernel @select_32_scores select(group = 32) by mean_probability scores(
+// CHECK: heddle.kernel @select_32_by_mean_logit select(group = 32) by mean_logit{{$}}
+// CHECK: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.score_with @attention_dense_lse_scores
+// CHECK-NEXT:   heddle.refresh @a with @select_32_scores
+// CHECK-NEXT:   heddle.refresh @b with @select_32_by_mean_logit
+// CHECK-NEXT:   heddle.attend_with @attention_a_b_scores
+heddle.schedule @by_both {
+  %c = cadence every(1)
+  %a = select columns(keep = 1/4, group = 32) by mean_probability on %c
+  %b = select columns(keep = 1/4, group = 32) by mean_logit on %c
+  %u = union %a, %b
+  attend pairs(%u) at_once scores(%logit) {
+    %twice = arith.addf %logit, %logit : f32
+    heddle.yield %twice
+  }
+}

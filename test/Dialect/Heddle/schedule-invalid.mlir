@@ -571,7 +571,7 @@ heddle.attend dense
 
 heddle.schedule @scorer {
   %c = cadence every(4)
-  // expected-error@+1 {{unknown scorer 'entropy': there is mean_probability}}
+  // expected-error@+1 {{unknown scorer 'entropy': one of mean_probability, mean_logit}}
   %a = select columns(keep = 0.3, group = 128) by entropy on %c
 }
 

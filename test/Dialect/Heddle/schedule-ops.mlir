@@ -191,3 +191,16 @@ heddle.schedule @stages {
   attend dense until(%early) then pairs(%many)
       until(%half) then pairs(%few)
 }
+
+// By logits.
+// CHECK-LABEL: heddle.schedule @by_logits
+heddle.schedule @by_logits {
+  %c = cadence every(1)
+  %block = positions block
+  // CHECK: select blocks(keep = 0.25, size = 64) by mean_logit isolating(spans) on
+  %a = select blocks(keep = 1/4, size = 64) by mean_logit isolating(spans) on %c
+  // CHECK-NEXT: select columns(keep = 0.5, group = all, per_layer) by mean_logit pooled(3) of %block always %block on
+  %b = select columns(keep = 0.5, group = all, per_layer) by mean_logit pooled(3) of %block always %block on %c
+  %u = union %a, %b
+  attend pairs(%u) at_once
+}

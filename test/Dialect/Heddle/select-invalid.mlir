@@ -243,3 +243,21 @@ heddle.schedule @P20 {
   // expected-error@+1 {{refreshes a selection within another one whose cadence, every(8), may lack steps of at(0.5), before which `at_once` refreshes nothing}}
   attend dense until(%late) then pairs(%a) at_once
 }
+
+// -----
+
+heddle.schedule @P27 {
+  %c = cadence every(4)
+  // expected-error@+1 {{isolates by the probability among the response's keys, and is scored by mean_logit, which is none; isolate aligned or spans}}
+  %a = select blocks(keep = 0.3, size = 32) by mean_logit isolating(filtered) on %c
+  attend pairs(%a)
+}
+
+// -----
+
+heddle.schedule @P27 {
+  %c = cadence every(4)
+  // expected-error@+1 {{is scaled by the heads, and is scored by mean_logit, whose order no scale changes; drop scaled_by}}
+  %a = select blocks(keep = 0.3, size = 32) by mean_logit scaled_by(heads) on %c
+  attend pairs(%a)
+}

@@ -120,7 +120,7 @@ heddle.schedule @slip {
 
 heddle.schedule @slip {
   %c = cadence first(1)
-  // expected-error@+2 {{unknown scorer 'mean_probabilty': there is mean_probability}}
+  // expected-error@+2 {{unknown scorer 'mean_probabilty': one of mean_probability, mean_logit}}
   // expected-note@+1 {{did you mean 'mean_probability'?}}
   %s = select columns(keep = 0.2, group = 32) by mean_probabilty on %c
   attend dense

@@ -746,3 +746,35 @@ heddle.plan @P20 {
     }
   }
 }
+
+// -----
+
+// What goes by logits needs no attention before it.
+
+heddle.plan @by_logits {
+  heddle.selection @a columns(keep = 0.2, group = 32) by mean_logit on every(1)
+  heddle.kernel @k attention [columns(@a, group = 32)]
+  heddle.kernel @s select(group = 32) by mean_logit
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.refresh @a with @s
+      heddle.attend_with @k
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N8 {
+  heddle.selection @a columns(keep = 0.2, group = 32) by mean_probability on every(1)
+  // expected-note@+1 {{the phase's attention is here}}
+  heddle.kernel @k attention [columns(@a, group = 32)]
+  heddle.kernel @s select(group = 32) by mean_probability
+  heddle.rule default {
+    heddle.phase otherwise {
+      // expected-error@+1 {{must follow dense attention that writes the log-sum-exp}}
+      heddle.refresh @a with @s
+      heddle.attend_with @k
+    }
+  }
+}

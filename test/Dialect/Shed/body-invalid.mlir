@@ -413,3 +413,48 @@ shed.kernel @within_no_list select element(bf16) head_dim(64) group(32) {
   // expected-error@+1 {{attribute 'within' failed to satisfy constraint: a set that goes by lists}}
   shed.top_k %r within #shed.window<8>
 }
+
+// -----
+
+shed.kernel @logits_of_a_span select element(bf16) head_dim(64) group(32) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.logit_mass %m
+  %n = shed.mass_init : !shed.mass
+  %s = shed.for_queries span init(%n) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse span
+    %t = shed.for_keys over #shed.span init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %p = shed.column_mass %c, %x, %l, %keys
+      shed.yield %p : !shed.mass
+    }
+    shed.yield %t : !shed.mass
+  }
+  // expected-error@+1 {{chooses by mean logits, of which the second span has none of its own: drop `span`}}
+  shed.top_k %r span %s blocks
+}
+
+// -----
+
+shed.kernel @logits_of_what_is_there select element(bf16) head_dim(64) group(32) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  // expected-error@+1 {{begins with a mass that is not zero; it takes one of its own from shed.mass_init}}
+  %t = shed.logit_mass %r
+  shed.top_k %t
+}

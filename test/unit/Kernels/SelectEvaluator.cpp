@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 
 using namespace heddle;
@@ -32,6 +33,30 @@ std::vector<float> test::evaluateScores(const Sequence &s,
         scores.push_back(static_cast<float>(
             sum / static_cast<double>((end - begin) * headsPerList)));
       }
+    }
+  return scores;
+}
+
+std::vector<float> test::evaluateLogits(const Sequence &s, int64_t group,
+                                        int64_t headsPerList, int64_t firstRow,
+                                        int64_t endRow) {
+  std::vector<float> scores;
+  endRow = endRow ? endRow : s.n;
+  for (int64_t first = 0; first < s.heads; first += headsPerList)
+    for (int64_t begin = firstRow; begin < endRow; begin += group) {
+      int64_t end = std::min(begin + group, endRow);
+      std::vector<double> logits;
+      for (int64_t j = 0; j < s.n; ++j) {
+        double sum = 0;
+        for (int64_t h = first; h < first + headsPerList; ++h)
+          for (int64_t i = begin; i < end; ++i)
+            sum += s.logit(i, j, h) / std::numbers::log2e;
+        logits.push_back(sum /
+                         static_cast<double>((end - begin) * headsPerList));
+      }
+      const double least = *std::min_element(logits.begin(), logits.end());
+      for (double logit : logits)
+        scores.push_back(static_cast<float>(logit - least));
     }
   return scores;
 }

@@ -19,6 +19,11 @@ std::vector<float> evaluateScores(const Sequence &s,
                                   int64_t headsPerList = 1,
                                   int64_t firstRow = 0, int64_t endRow = 0);
 
+/// Mean logit of each key over the same rows and heads, less the least key's.
+std::vector<float> evaluateLogits(const Sequence &s, int64_t group,
+                                  int64_t headsPerList = 1,
+                                  int64_t firstRow = 0, int64_t endRow = 0);
+
 /// Means over the keys of each block from block `from` on; `padded`: over
 /// `size` keys, also where a block has fewer.
 std::vector<float> pool(const float *scores, int64_t n, int64_t size,

@@ -52,7 +52,16 @@ protected:
             "heddle.kernel @whole select(group = all, per_layer) by "
             "mean_probability within columns(group = all)\n"
             "heddle.kernel @tiled select(group = 32) by mean_probability "
-            "within blocks(size = 64)\n";
+            "within blocks(size = 64)\n"
+            "heddle.kernel @l16 select(group = 16) by mean_logit\n"
+            "heddle.kernel @l256 select(group = 256) by mean_logit\n"
+            "heddle.kernel @lshared select(group = 32, per_kv_head) by "
+            "mean_logit\n"
+            "heddle.kernel @llayer select(group = all, per_layer) by "
+            "mean_logit pooled(3)\n"
+            "heddle.kernel @lb64 select(blocks = 64) by mean_logit\n"
+            "heddle.kernel @lown select(group = 32) by mean_logit within "
+            "columns(group = 32)\n";
     return text;
   }
 };
@@ -268,6 +277,98 @@ TEST_P(Select, ChoosesWithinLists) {
           }
           EXPECT_LT(relativeError(got.scores, want), 1e-5);
           EXPECT_EQ(got.indices, bruteForce(got.scores, n, choice.keep));
+          if (HasFailure())
+            return;
+        }
+}
+
+/// By mean logits, of which the least key's is 0; the log-sum-exp is not read.
+TEST_P(Select, ChoosesByLogits) {
+  KernelSet set(GetParam(), "", kernels(), {"f32", "bf16"}, {64, 128});
+  std::mt19937 random(testSeed());
+  struct Form {
+    const char *name;
+    int64_t group, headsPerList, pooled;
+    bool blocks;
+  };
+  auto below = [&](int64_t bound) {
+    return static_cast<int64_t>(random() % bound);
+  };
+  for (bool bf16 : {false, true})
+    for (int64_t headDim : {64, 128})
+      for (int64_t n : lengths)
+        for (const Form &form :
+             {Form{"l16", 16, 1, 1, false}, Form{"l256", 256, 1, 1, false},
+              Form{"lshared", 32, 3, 1, false},
+              Form{"llayer", bundle::groupOfAll, 6, 3, false},
+              Form{"lb64", 64, 1, 1, true}, Form{"lown", 32, 1, 1, false}}) {
+          SCOPED_TRACE(std::string(bf16 ? "bf16 " : "f32 ") + form.name +
+                       " head_dim " + std::to_string(headDim) + " n " +
+                       std::to_string(n));
+          Sequence s(random, bf16, n, 6, 2, headDim);
+          // Equal keys have equal scores: ties.
+          if (random() % 2)
+            for (int64_t j = 0; j < n; ++j)
+              std::copy_n(&s.key[j / 3 * s.kvStride], s.kvHeads * headDim,
+                          &s.key[j * s.kvStride]);
+          const std::vector<float> lse(s.heads * n,
+                                       std::numeric_limits<float>::quiet_NaN());
+          Choice choice{.group = form.group, .headsPerList = form.headsPerList};
+          const bool ofAll = form.group == bundle::groupOfAll;
+          choice.rowEnd = n;
+          if (ofAll) {
+            choice.rowBegin = below(n);
+            choice.rowEnd = choice.rowBegin + 1 + below(n - choice.rowBegin);
+            choice.alwaysBegin = below(n);
+            choice.alwaysEnd =
+                choice.alwaysBegin + below(n - choice.alwaysBegin);
+          }
+          if (form.blocks)
+            choice.split = below(n + 1);
+          const int64_t entries =
+              form.blocks ? blocksOf(n, form.group, choice.split) : n;
+          const int64_t always = choice.alwaysEnd - choice.alwaysBegin;
+          choice.keep = always + 1 + below(entries - always);
+          // Within every other key of all of them.
+          std::vector<int32_t> others;
+          if (form.name == std::string("lown")) {
+            for (int64_t at = 0; at < 6 * ((n - 1) / 32 + 1); ++at)
+              for (int64_t j = 0; j < n; j += 2)
+                others.push_back(static_cast<int32_t>(j));
+            choice.within = bundle::int32Lists(others.data(), (n - 1) / 32 + 1,
+                                               (n + 1) / 2);
+            choice.keep = 1 + below((n + 1) / 2);
+          }
+          SelectResult got = runSelect(
+              set[std::string(form.name) + (bf16 ? "_bf16_d" : "_f32_d") +
+                  std::to_string(headDim)],
+              s, lse, choice);
+          std::vector<float> want = evaluateLogits(
+              s, form.group, form.headsPerList, ofAll ? choice.rowBegin : 0,
+              ofAll ? choice.rowEnd : n);
+          if (!form.blocks)
+            want = chosenBy(want, n, choice.alwaysBegin, choice.alwaysEnd,
+                            form.pooled);
+          if (!others.empty())
+            for (size_t at = 0; at < want.size(); ++at)
+              want[at] =
+                  at % n % 2
+                      ? 0
+                      : std::max(want[at],
+                                 std::numeric_limits<float>::denorm_min());
+          for (size_t list = 0; list < want.size() / n; ++list) {
+            const float *row = &got.scores[list * n];
+            std::vector<float> scores(row, row + entries);
+            std::vector<float> wanted(&want[list * n], &want[list * n] + n);
+            if (form.blocks)
+              wanted = pool(wanted.data(), n, form.group, choice.split, false);
+            EXPECT_LT(relativeError(scores, wanted), 1e-4);
+            if (!ofAll && others.empty() && !form.blocks)
+              EXPECT_EQ(*std::min_element(scores.begin(), scores.end()), 0);
+            auto first = got.indices.begin() + list * choice.keep;
+            EXPECT_EQ(std::vector<int32_t>(first, first + choice.keep),
+                      bruteForce(scores, entries, choice.keep));
+          }
           if (HasFailure())
             return;
         }

@@ -597,20 +597,25 @@ private:
     const bool ofAll = size == "all";
     const std::string keep = "(keep = " + oneOf({"1/8", "1/2", "3", "70"});
     if (!ofAll && shared.empty() && below(2))
-      return value("s",
-                   "select blocks" + keep + ", size = " +
-                       (below(2) ? size : "128") + ") by mean_probability " +
-                       oneOf({"", "isolating(spans) ", "isolating(aligned) "}) +
-                       "on " + when);
+      return value(
+          "s", "select blocks" + keep +
+                   ", size = " + (below(2) ? size : "128") + ")" + scorer() +
+                   oneOf({"", "isolating(spans) ", "isolating(aligned) "}) +
+                   "on " + when);
     const std::string group = ofAll || below(2) ? size : oneOf({"128", "all"});
     std::string more = below(2) ? shared : ", per_layer";
     if (shared.empty() && below(3) == 0)
       more = ", per_kv_head";
     return value("s",
-                 "select columns" + keep + ", group = " + group + more +
-                     ") by mean_probability " +
+                 "select columns" + keep + ", group = " + group + more + ")" +
+                     scorer() +
                      (drafted || below(3) ? "" : "always " + range() + " ") +
                      "on " + when);
+  }
+
+  std::string scorer() {
+    return oneOf(
+        {" by mean_probability ", " by mean_probability ", " by mean_logit "});
   }
 
   std::string selection(const std::string &on) {
@@ -631,14 +636,20 @@ private:
           oneOf({"", "", "isolating(spans) ", "isolating(aligned) ",
                  "isolating(filtered) "});
       plainLogits |= isolation == "isolating(filtered) ";
+      // Logits have neither of these.
+      std::string by = isolation == "isolating(filtered) "
+                           ? " by mean_probability "
+                           : scorer();
+      std::string scale = by == " by mean_probability "
+                              ? oneOf({"", "", "scaled_by(heads) "})
+                              : "";
       return value("s", "select blocks(keep = " + keep + ", size = " + size +
-                            rounding + ") by mean_probability " + isolation +
-                            oneOf({"", "", "scaled_by(heads) "}) + "on " +
+                            rounding + ")" + by + isolation + scale + "on " +
                             when);
     }
     std::string shared =
         below(4) ? "" : oneOf({", per_kv_head", ", per_layer"});
-    std::string by = " by mean_probability ";
+    std::string by = scorer();
     if (below(5) == 0)
       by += "pooled(" + oneOf({"3", "5", "127"}) + ") ";
     const bool ofAll = below(5) == 0;

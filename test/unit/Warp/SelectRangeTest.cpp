@@ -29,6 +29,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -48,6 +49,9 @@ struct Form {
   /// Lists that are chosen within, if outerGroup is not 0.
   int64_t outerGroup = 0, outerSharers = 1;
   bool outerBlocks = false;
+  /// By mean logits; of bf16, and of blocks of as many keys as a group has
+  /// rows.
+  bool byLogits = false, bf16 = false, blocks = false;
 };
 
 struct Choice {
@@ -62,13 +66,15 @@ struct Code {
 
 Code compile(const Form &form) {
   const std::string text =
-      "shed.kernel @select select element(f32) head_dim(" +
+      "shed.kernel @select select element(" +
+      std::string(form.bf16 ? "bf16" : "f32") + ") head_dim(" +
       std::to_string(headDim) + ") group(" + std::to_string(form.group) + ")" +
       (form.sharers > 1 ? " shared_lists" : "") +
       (form.sharers == form.heads ? " per_layer" : "") + " encoding(" +
       std::string(::heddle::bundle::nameOf(form.encoding)) +
       R"() tiling(#shed.mma_tiling<query_rows = 32, warps = 2, keys = 32, stages = 2>) {
   %m = shed.mass_init : !shed.mass
+)" + (form.byLogits ? "  %r = shed.logit_mass %m" : R"(
   %r = shed.for_queries init(%m) : !shed.mass {
   ^bb0(%o: !shed.mass):
     %q = shed.load_queries : !shed.tile<queries, channels, f32>
@@ -81,8 +87,8 @@ Code compile(const Form &form) {
       shed.yield %n : !shed.mass
     }
     shed.yield %s : !shed.mass
-  }
-  shed.top_k %r)" +
+  })") +
+      "\n  shed.top_k %r" + (form.blocks ? " blocks" : "") +
       (form.pooled ? " pooled(" + std::to_string(form.pooled) + ")" : "") +
       (form.outerGroup == 0 ? ""
        : form.outerBlocks   ? " within #shed.blocks<0, size = " +
@@ -110,6 +116,17 @@ Code compile(const Form &form) {
           records[0].scratchBytesPerKey};
 }
 
+/// As many bf16 as there are floats, in their place.
+void narrowToBf16(float *first, int64_t count) {
+  auto *to = reinterpret_cast<uint16_t *>(first);
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, &first[i], 4);
+    const auto high = static_cast<uint16_t>(bits >> 16);
+    std::memcpy(&to[i], &high, 2);
+  }
+}
+
 /// Rows of floats on 16 bytes.
 std::vector<float> rowsOf(int64_t count, std::mt19937_64 &random,
                           float *&first) {
@@ -132,6 +149,12 @@ void check(const Form &form, const Code &code, const Choice &c, uint64_t seed) {
   float *query, *key;
   const std::vector<float> queries = rowsOf(c.n * wide, random, query);
   const std::vector<float> keys = rowsOf(c.n * narrow, random, key);
+  const auto dtype =
+      form.bf16 ? ::heddle::rt::DType::BF16 : ::heddle::rt::DType::F32;
+  if (form.bf16) {
+    narrowToBf16(query, c.n * wide);
+    narrowToBf16(key, c.n * narrow);
+  }
   const int64_t groups = (c.n - 1) / form.group + 1;
   const int64_t count = form.heads / form.sharers * groups;
   ::heddle::abi::SelectArgs args{};
@@ -151,11 +174,10 @@ void check(const Form &form, const Code &code, const Choice &c, uint64_t seed) {
   for (int64_t h = 0; h < form.heads; ++h)
     for (int64_t i = 0; i < c.n; ++i)
       lse[h * c.n + i] = static_cast<float>(
-          reference::attendRow(
-              reference::headOf(args, h, headDim, ::heddle::rt::DType::F32), i,
-              [](int64_t, int64_t) { return true; })
+          reference::attendRow(reference::headOf(args, h, headDim, dtype), i,
+                               [](int64_t, int64_t) { return true; })
               .lse);
-  args.lse = lse.data();
+  args.lse = form.byLogits ? nullptr : lse.data();
   const int64_t rowBytes =
       ::heddle::bundle::listRowBytes(form.encoding, c.n, c.keep);
   std::vector<uint8_t> lists(count * rowBytes + 16,
@@ -165,9 +187,13 @@ void check(const Form &form, const Code &code, const Choice &c, uint64_t seed) {
     ++list;
   std::vector<float> scores(count * c.n, -12345.0f);
   args.scores = scores.data();
-  args.list = {list, groups, c.keep, rowBytes, 0, form.sharers};
+  args.list = {list,        groups, c.keep, rowBytes, form.blocks ? c.split : 0,
+               form.sharers};
   ::heddle::bundle::Kernel kernel;
   kernel.group = form.group;
+  kernel.blocks = form.blocks;
+  if (form.byLogits)
+    kernel.scorer = ::heddle::bundle::Selection::Scorer::MeanLogit;
   kernel.withinGroup = form.outerGroup;
   kernel.withinBlocks = form.outerBlocks;
   std::vector<uint64_t> outer;
@@ -224,21 +250,23 @@ void check(const Form &form, const Code &code, const Choice &c, uint64_t seed) {
   for (int64_t at = 0; at < count; ++at) {
     const int64_t row = at / groups, group = at % groups;
     const bool ofAll = groups == 1;
-    const std::vector<double> expected = reference::chosenWithin(
-        args, kernel, row, group,
-        reference::chosenBy(
-            args,
-            reference::listScores(
-                args, row, ofAll ? c.rowBegin : group * form.group,
-                ofAll ? c.rowEnd : std::min(c.n, (group + 1) * form.group),
-                lse.data(), headDim, ::heddle::rt::DType::F32),
-            form.pooled),
-        form.encoding);
+    const std::vector<double> own = reference::scoresOfList(
+        args, kernel, row, ofAll ? c.rowBegin : group * form.group,
+        ofAll ? c.rowEnd : std::min(c.n, (group + 1) * form.group), lse.data(),
+        headDim, dtype);
+    const std::vector<double> expected =
+        form.blocks
+            ? reference::blockMeans(own, form.group, args.list.split, false)
+            : reference::chosenWithin(
+                  args, kernel, row, group,
+                  reference::chosenBy(args, own, form.pooled), form.encoding);
     const std::span<const float> found(scores.data() + at * c.n,
-                                       static_cast<size_t>(c.n));
-    for (int64_t j = 0; j < c.n; ++j)
+                                       expected.size());
+    for (size_t j = 0; j < expected.size(); ++j)
       if (std::isinf(expected[j]) || expected[j] == 0)
         EXPECT_EQ(static_cast<double>(found[j]), expected[j]) << "key " << j;
+      else if (form.byLogits)
+        EXPECT_NEAR(found[j], expected[j], 1e-5) << "key " << j;
       else
         EXPECT_NEAR(found[j] / expected[j], 1, 1e-4) << "key " << j;
     std::vector<int32_t> kept(c.keep);
@@ -271,6 +299,62 @@ TEST(SelectRange, ChoosesWithinLists) {
     ASSERT_FALSE(code.ptx.empty());
     for (const Choice &choice : choices)
       check(form, code, choice, seed++);
+  }
+}
+
+/// Of one group and of several together, whose last has fewer rows; of all
+/// heads and of some rows; within lists, by neighbors; of blocks that start
+/// anew.
+TEST(SelectRange, ChoosesByLogits) {
+  constexpr int64_t all = ::heddle::bundle::groupOfAll;
+  uint64_t seed = 200;
+  for (bool bf16 : {false, true}) {
+    const std::pair<Form, std::vector<Choice>> forms[] = {
+        {{.heads = 4,
+          .sharers = 1,
+          .pooled = 0,
+          .encoding = Encoding::Uint16,
+          .group = 16},
+         {{1, 1, 0, 1, 0, 0}, {70, 9, 0, 70, 0, 0}, {33, 33, 0, 33, 0, 0}}},
+        {{.heads = 4,
+          .sharers = 2,
+          .pooled = 3,
+          .encoding = Encoding::Bitmap,
+          .group = 64},
+         {{67, 30, 0, 67, 5, 9}, {131, 12, 0, 131, 0, 0}}},
+        {{.heads = 4,
+          .sharers = 4,
+          .pooled = 3,
+          .encoding = Encoding::Int32,
+          .group = all},
+         {{67, 40, 5, 40, 20, 30}, {40, 40, 39, 40, 3, 40}}},
+        {{.heads = 4,
+          .sharers = 1,
+          .pooled = 0,
+          .encoding = Encoding::Uint16,
+          .group = 16,
+          .outerGroup = 32},
+         {{70, 6, 0, 70, 0, 0, 9}}},
+        {{.heads = 4,
+          .sharers = 1,
+          .pooled = 0,
+          .encoding = Encoding::Int32,
+          .group = 16,
+          .blocks = true},
+         {{70, 2, 0, 70, 0, 0},
+          {131, 5, 0, 131, 0, 0, 0, 21},
+          {9, 1, 0, 9, 0, 0}}}};
+    for (auto [form, choices] : forms) {
+      form.byLogits = true;
+      form.bf16 = bf16;
+      SCOPED_TRACE(testing::Message()
+                   << (bf16 ? "bf16, " : "f32, ") << form.group << " rows, "
+                   << form.sharers << " heads");
+      const Code code = compile(form);
+      ASSERT_FALSE(code.ptx.empty());
+      for (const Choice &choice : choices)
+        check(form, code, choice, seed++);
+    }
   }
 }
 

@@ -219,7 +219,8 @@ ParseResult mlir::heddle::parseScorer(AsmParser &parser, ScorerAttr &scorer) {
   if (std::optional<Scorer> found = wordOf<Scorer>(word))
     value = *found;
   else
-    return unknownWord(parser, loc, "scorer", word, {"mean_probability"});
+    return unknownWord(parser, loc, "scorer", word,
+                       {"mean_probability", "mean_logit"});
   scorer = ScorerAttr::get(parser.getContext(), value);
   return success();
 }

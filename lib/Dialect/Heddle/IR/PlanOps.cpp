@@ -228,6 +228,11 @@ LogicalResult KernelOp::verify() {
                        "log-sum-exp");
   if (!getGroup() || !getScorer())
     return emitOpError("selects, which needs a group and a scorer");
+  if (!readsLse(*getScorer()) && !scoresOf(getScores()).empty())
+    return emitOpError("selects by ")
+           << spelled(*getScorer())
+           << ", which takes no function of logits: a sum of queries is no "
+              "row and stands nowhere";
   if (getBlocks() && (getPerKvHead() || getPerLayer()))
     return emitOpError("selects blocks, which each query head has its own of");
   if (getPerKvHead() && getPerLayer())
@@ -327,19 +332,22 @@ LogicalResult PhaseOp::verify() {
   return success();
 }
 
-// N5: a phase is one attention, then refreshes; or a scoring one, refreshes and
-// the attention. Each refresh comes behind its own scoring ones, and behind all
-// else comes what is measured.
+bool PhaseOp::refreshesFirst() {
+  return !isa<AttendWithOp>(getBody()->front());
+}
+
+// N5: a phase is one attention, then refreshes; or a scoring one, if refreshes
+// need it, refreshes and the attention. Each refresh comes behind its own
+// scoring ones, and behind all else comes what is measured.
 LogicalResult PhaseOp::verifyRegions() {
   Block &body = *getBody();
-  if (body.empty() || !isa<AttendWithOp, ScoreWithOp>(body.front()))
-    return emitOpError(
-        "must begin with heddle.attend_with or heddle.score_with");
-  const bool scores = isa<ScoreWithOp>(body.front());
+  if (body.empty() || !isa<AttendWithOp, ScoreWithOp, RefreshOp>(body.front()))
+    return emitOpError("must begin with heddle.attend_with, or with what "
+                       "refreshes before it");
   Operation *last = &body.back();
   while (isa<MeasureOp>(last))
     last = last->getPrevNode();
-  Operation *attention = scores ? last : &body.front();
+  Operation *attention = refreshesFirst() ? last : &body.front();
   for (auto measure : getOps<MeasureOp>())
     if (measure->isBeforeInBlock(last))
       return measure.emitOpError("measures what its phase has computed, so it "
@@ -350,9 +358,9 @@ LogicalResult PhaseOp::verifyRegions() {
       return op.emitOpError("cannot follow a phase's ")
              << body.front().getName()
              << "; only heddle.refresh and heddle.score_with before it can"
-             << (scores ? ", and a last heddle.attend_with" : "");
+             << (refreshesFirst() ? ", and a last heddle.attend_with" : "");
   if (!isa<AttendWithOp>(attention))
-    return emitOpError("scores and must end with heddle.attend_with");
+    return emitOpError("refreshes first and must end with heddle.attend_with");
   for (auto score : getOps<ScoreWithOp>()) {
     Operation *next = score->getNextNode();
     if (!next || !isa<RefreshOp, ScoreWithOp>(next))

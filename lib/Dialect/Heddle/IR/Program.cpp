@@ -395,6 +395,7 @@ static bundle::Kernel kernelOf(KernelOp op, const Indices &indices) {
     result.perKvHead = op.getPerKvHead();
     result.perLayer = op.getPerLayer();
     result.pooled = static_cast<int64_t>(op.getPooled());
+    result.scorer = *op.getScorer();
     result.withinGroup = static_cast<int64_t>(op.getWithinGroup());
     result.withinBlocks = op.getWithinBlocks();
     return result;
@@ -414,6 +415,8 @@ static bundle::Phase phaseOf(PhaseOp op, const Indices &indices) {
   result.attention = indices.kernels.lookup(op.getAttention().getKernel());
   if (ScoreWithOp scoring = op.getScoring())
     result.scoring = indices.kernels.lookup(scoring.getKernel());
+  else
+    result.choosesFirst = op.refreshesFirst();
   for (auto refresh : op.getOps<RefreshOp>()) {
     bundle::Phase::Refresh &own = result.refreshes.emplace_back();
     own.selection = indices.selections.lookup(refresh.getSelection());

@@ -18,6 +18,8 @@
 //   before U   dense
 //   otherwise  score with dense; refresh all selections; the pairs
 //
+// where dense attention is left out if no selection reads its log-sum-exp.
+//
 // Pairs until U take the place of the dense ones, and with at_once are
 // refreshed first, too.
 //
@@ -115,7 +117,12 @@ static std::string selectName(SelectOp select) {
   return (rule.kind == SelectionKind::Blocks ? "select_blocks_" : "select_") +
          groupName(rule.group) + (rule.perKvHead ? "_per_kv_head" : "") +
          (rule.perLayer ? "_per_layer" : "") +
-         (rule.pooled ? "_pooled" + std::to_string(rule.pooled) : "") + within;
+         (rule.pooled ? "_pooled" + std::to_string(rule.pooled) : "") + within +
+         (readsLse(rule.scorer) ? "" : "_by_" + spelled(rule.scorer).str());
+}
+
+static bool needsLogSumExp(SelectOp select) {
+  return readsLse(bundle::Selection(select.getRule()).scorer);
 }
 
 /// A name that becomes part of a C symbol: letters, digits and underscores. Of
@@ -170,7 +177,9 @@ KernelOp Planner::kernelFor(Location loc, const Twine &name, KernelKind kind,
   const bundle::Selection outer =
       inside ? inside.getRule() : bundle::Selection();
   const bool inBlocks = outer.kind == SelectionKind::Blocks;
-  const bundle::Scores function = scoresOf(*scores);
+  // A sum of queries is no row that a function could be asked for.
+  const bundle::Scores function =
+      select && !readsLse(rule.scorer) ? bundle::Scores() : scoresOf(*scores);
   for (KernelOp kernel : kernels)
     if (kernel.getKind() == kind && kernel.getTerms() == termArray &&
         kernel.getGroupAttr() == group && kernel.getScorerAttr() == scorer &&
@@ -281,9 +290,10 @@ void Planner::addRefresh(SelectOp select) {
 void Planner::addFirst(PhaseOp phase, ArrayRef<SelectOp> selections) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(phase.getBody());
-  ScoreWithOp::create(
-      builder, phase.getLoc(),
-      FlatSymbolRefAttr::get(denseAttention().getSymNameAttr()));
+  if (llvm::any_of(selections, needsLogSumExp))
+    ScoreWithOp::create(
+        builder, phase.getLoc(),
+        FlatSymbolRefAttr::get(denseAttention().getSymNameAttr()));
   for (SelectOp select : selections)
     addRefresh(select);
 }
@@ -405,7 +415,7 @@ void Planner::plan() {
 
   const SmallVector<LayerPart> parts = layerParts(schedule);
   for (const LayerPart &part : parts)
-    needsLse |= !part.refreshed.empty();
+    needsLse |= llvm::any_of(part.refreshed, needsLogSumExp);
   for (auto reuse : schedule.getOps<ReuseOp>())
     needsLse |= reuse.getAttention() == ReusedAttention::Outside;
   planProgram();

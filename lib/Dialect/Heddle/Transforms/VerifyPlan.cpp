@@ -135,8 +135,8 @@ LogicalResult Checker::checkUsed() {
   return success();
 }
 
-// N8: a refresh follows dense attention that writes the log-sum-exp, and what
-// its selection is scored by besides.
+// N8: a refresh that reads the log-sum-exp follows dense attention that writes
+// it, and what its selection is scored by besides.
 LogicalResult Checker::checkRefreshes(PhaseOp phase) {
   ScoreWithOp scoring = phase.getScoring();
   const FlatSymbolRefAttr scorer =
@@ -150,12 +150,15 @@ LogicalResult Checker::checkRefreshes(PhaseOp phase) {
       scorings.push_back(op.asData(op.getKernelAttr() == scorer ? 0 : 1));
     auto selection =
         symbols.lookup<SelectionOp>(refresh.getSelectionAttr().getAttr());
+    if (!readsLse(selection.getRule().scorer))
+      continue;
     // F5: by the same function of the logits.
     if (KernelOp select = kernel(refresh.getKernelAttr());
         scoresOf(select.getScores()) != scores)
       problem = "must choose by the scores of the attention whose log-sum-exp "
                 "it reads";
-    else if (!attention.isDense() || !attention.getWritesLse())
+    else if (!attention.isDense() || !attention.getWritesLse() ||
+             (phase.refreshesFirst() && !scoring))
       problem = "must follow dense attention that writes the log-sum-exp";
     else
       problem = bundle::checkScorings(selection.getRule(), 0, scores, scorings)
@@ -204,7 +207,7 @@ static bool refreshes(PhaseOp phase, FlatSymbolRefAttr selection) {
 
 /// Whether a phase refreshes a selection before it attends.
 static bool refreshesBefore(PhaseOp phase, FlatSymbolRefAttr selection) {
-  return phase.getScoring() && refreshes(phase, selection);
+  return phase.refreshesFirst() && refreshes(phase, selection);
 }
 
 /// Whether phase `reader`, which refreshes a selection on `cadence` before it

@@ -204,7 +204,7 @@ static LogicalResult verifyQueries(ForQueriesOp loop) {
 
 static LogicalResult verifySelect(KernelOp kernel) {
   Block &body = kernel.getBody().front();
-  if (failed(verifyOnce<TopKOp>(
+  if (failed(verifyOnce<TopKOp, LogitMassOp>(
           body, "a select kernel",
           [](Operation &op) { return isa<MassInitOp, ForQueriesOp>(op); })) ||
       failed(verifyOneUse(body)))
@@ -222,10 +222,17 @@ static LogicalResult verifySelect(KernelOp kernel) {
       return failure();
   }
   auto choice = cast<TopKOp>(body.back());
-  if (choice.getMass().getDefiningOp() != loops[0])
+  if (choice.isByLogits()) {
+    auto logits = choice.getMass().getDefiningOp<LogitMassOp>();
+    if (!logits.getMass().getDefiningOp<MassInitOp>())
+      return logits.emitOpError() << "begins with a mass that is not zero; it "
+                                     "takes one of its own from "
+                                     "shed.mass_init";
+  } else if (choice.getMass().getDefiningOp() != loops[0]) {
     return choice.emitOpError()
            << "chooses by a mass that does not come from a shed.for_queries "
-              "over all keys";
+              "over all keys, nor from shed.logit_mass";
+  }
   if (choice.getSpan() && choice.getSpan().getDefiningOp() != loops[1])
     return choice.emitOpError()
            << "chooses in the span by a mass that does not come from "

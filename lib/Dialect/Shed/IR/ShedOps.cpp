@@ -253,10 +253,16 @@ LogicalResult TopKOp::verify() {
   if (getSpan() && !getBlocks())
     return emitOpError() << "chooses from spans, which are spans of blocks: "
                             "add `blocks`";
-  if (getBlocks() && !getSpan())
+  if (isByLogits()) {
+    if (getSpan())
+      return emitOpError()
+             << "chooses by mean logits, of which the second span "
+                "has none of its own: drop `span`";
+  } else if (getBlocks() && !getSpan()) {
     return emitOpError() << "chooses blocks and has no mass for the second "
                             "span, by which arguments may ask to choose: add "
                             "`span`";
+  }
   if (std::optional<KeySet> within = getWithin()) {
     const KeyEntries list = *within->getEntries();
     if (getBlocks())

@@ -182,7 +182,8 @@ static bool asksForPairs(ForKeysOp loop) {
   });
 }
 
-/// The same for a kernel that selects. Those by other logits have none.
+/// The same for a kernel that selects. Those by other logits, or by mean ones,
+/// have none.
 static bool suitsSelection(const WgmmaRule &rule, KernelOp kernel) {
   const auto group = static_cast<int64_t>(*kernel.getGroup());
   return rule.over == "scores" && !kernel.getElement().isF32() &&
@@ -191,7 +192,10 @@ static bool suitsSelection(const WgmmaRule &rule, KernelOp kernel) {
          rule.keyShares == 1 && !rule.queryStages && rule.keys % 64 == 0 &&
          llvm::isPowerOf2_64(rule.consumers) &&
          !kernel.getBody()
-              .walk([](ScoresOp) { return WalkResult::interrupt(); })
+              .walk([](Operation *op) {
+                return isa<ScoresOp, LogitMassOp>(op) ? WalkResult::interrupt()
+                                                      : WalkResult::advance();
+              })
               .wasInterrupted();
 }
 

@@ -194,7 +194,7 @@ def test_completion(server):
     check("%x = select columns(keep = 1/5, ^", exactly=["group", "rounding", "per_kv_head", "per_layer"])
     check("%x = select columns(rounding = ^", exactly=["floor", "ceil", "round", "floor_plus_one"])
     check("%x = select columns(keep = 1/5, group = 32) ^", exactly=["by"])
-    check("%x = select columns(keep = 1/5, group = 32) by ^", exactly=["mean_probability"])
+    check("%x = select columns(keep = 1/5, group = 32) by ^", exactly=["mean_probability", "mean_logit"])
     check("%x = positions ^", has=words_of("positions"), lacks=["first", "%p"])
     check("commit ^", has=words_of("commit"), lacks=["within", "stop", "kv"])
     check("commit quota ^", has=["within", "on", "stop"], lacks=["quota", "above"])

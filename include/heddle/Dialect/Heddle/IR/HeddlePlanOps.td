@@ -122,7 +122,8 @@ def Heddle_KernelOp : Heddle_Op<"kernel", [
     the group has rows, with `per_kv_head` for all query heads of a key/value
     head together, with `per_layer` for all heads, with `pooled` by the best
     score of so many neighbors, and `within` lists of another selection's form by
-    their keys alone. Both take `scores` as `attend` does.
+    their keys alone. Both take `scores` as `attend` does, but for those by
+    `mean_logit`.
 
     ```mlir
     heddle.kernel @all attention dense writes_lse
@@ -133,6 +134,7 @@ def Heddle_KernelOp : Heddle_Op<"kernel", [
     heddle.kernel @pick_shared select(group = 128, per_kv_head) by mean_probability
     heddle.kernel @pick_all select(group = all, per_layer) by mean_probability pooled(3)
     heddle.kernel @pick_blocks select(blocks = 128) by mean_probability
+    heddle.kernel @pick_by_logits select(blocks = 64) by mean_logit
     heddle.kernel @pick_within select(group = 32) by mean_probability within blocks(size = 128)
     heddle.kernel @near attention dense scores(%logit, %query, %key) {
       %ahead = arith.cmpi sgt, %key, %query : i32
@@ -205,7 +207,8 @@ def Heddle_PhaseOp : Heddle_Op<"phase", [
   let summary = "what a layer does in some of the steps";
   let description = [{
     One `heddle.attend_with`, then any number of `heddle.refresh`; or a
-    `heddle.score_with`, refreshes and the `heddle.attend_with`. Before a
+    `heddle.score_with`, refreshes and the `heddle.attend_with`; or these without
+    a `heddle.score_with`, where no refresh reads a log-sum-exp. Before a
     refresh may stand the `heddle.score_with`s that are its own, and at the end
     the `heddle.measure`s. The condition is `on` a cadence (the step is one of
     its), `before` a cadence (none of its steps has come yet) or `otherwise`.
@@ -227,6 +230,8 @@ def Heddle_PhaseOp : Heddle_Op<"phase", [
     AttendWithOp getAttention();
     /// The attention that refreshes before it are scored by, if they are.
     ScoreWithOp getScoring();
+    /// Whether refreshes come before the attention.
+    bool refreshesFirst();
   }];
 }
 
@@ -281,6 +286,7 @@ def Heddle_RefreshOp : Heddle_Op<"refresh", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "refreshes a selection from the step's Q, K and log-sum-exp";
   let description = [{
+    Kernels by `mean_logit` read no log-sum-exp.
     Runs after what stands before it, in the steps of the selection's cadence
     (a phase that serves several selections runs in other steps too).
 

@@ -131,6 +131,11 @@ def Heddle_SelectOp
     among response keys alone. `scaled_by(heads)` divides logits by the root of
     the number of query heads when it scores.
 
+    `by mean_logit` takes the mean of logits in place of probabilities: the product
+    of the mean of the group's queries and a key, or the mean of a block's keys. It
+    needs no dense attention, so that with `at_once` of `attend` steps that refresh
+    have none.
+
     | form | meaning |
     |---|---|
     | `columns(keep = r, group = n)` | key columns for each group of n query rows |
@@ -151,6 +156,7 @@ def Heddle_SelectOp
     | then | meaning |
     |---|---|
     | `by mean_probability` | a key's score is its mean softmax probability over the group's rows |
+    | `by mean_logit` | a key's score is its mean logit over the group's rows, as pooled queries and keys have it, less that of the least key |
 
     | clause | meaning |
     |---|---|
@@ -173,8 +179,9 @@ def Heddle_SelectOp
     | `in layers(0, 8 to 9, -1)` | the layers that refresh it; the others that read it read the list of the nearest one before |
 
     At a step of the cadence all visible rows are computed and the layer computes
-    dense attention, whose output is the layer's output; the selection is then
-    refreshed from that step's Q and K (after RoPE). At other steps the latest
+    dense attention, whose output is the layer's output (but for `at_once` of
+    `attend`); the selection is then refreshed from that step's Q and K (after
+    RoPE). At other steps the latest
     selection is read.
 
     Each layer that reads the selection refreshes its own lists. With `in
@@ -190,11 +197,13 @@ def Heddle_SelectOp
     %few = select columns(keep = 0.2, group = 128) by mean_probability on %refresh in layers(0, 8, 16)
     %kept = select columns(keep = 0.5, group = all, per_layer) by mean_probability pooled(3) of %block always %block on %second
     %fine = select columns(keep = 0.25, group = 32) by mean_probability within %tiles on %once
+    %near = select blocks(keep = 1/4, size = 64) by mean_logit on %refresh
     ```
 
     Source: PulseCol, equations 5 to 7; SparseD, equations 5 and 6, and for
     `aligned`, `filtered`, `scaled_by` and `floor_plus_one` its released code;
-    for `per_layer`, `pooled`, `of` and `always` Sparse-dLLM, its released code.
+    for `per_layer`, `pooled`, `of` and `always` Sparse-dLLM, its released code;
+    for `mean_logit` the released code of Sparse-dLLM and, by its order, of VSA.
   }];
   let arguments = (ins Heddle_CadenceType:$cadence,
                        Heddle_SelectionRuleAttr:$rule,

@@ -241,6 +241,25 @@ def Shed_ColumnMassOp : Shed_Op<"column_mass", [Pure]> {
   let assemblyFormat = "$mass `,` $logits `,` $lse `,` $keys attr-dict";
 }
 
+def Shed_LogitMassOp : Shed_Op<"logit_mass"> {
+  let summary = "adds each key's logit, summed over the rows of the task's group";
+  let description = [{
+    mass'_j = mass_j + sum_hi scale * q_hi . k_j over the rows i of the group and
+    the query heads h of the list, which is scale * (sum_i q_hi) . k_j; then the
+    least key's mass is taken away from all, so that none is negative. In f32, in
+    an order that no batch changes.
+
+    ```mlir
+    %none = shed.mass_init : !shed.mass
+    %mass = shed.logit_mass %none
+    shed.top_k %mass
+    ```
+  }];
+  let arguments = (ins Shed_Mass:$mass);
+  let results = (outs Shed_Mass:$result);
+  let assemblyFormat = "$mass attr-dict";
+}
+
 def Shed_StoreOp : Shed_Op<"store", [HasParent<"KernelOp">]> {
   let summary = "stores context / sum, and the log-sum-exp if the kernel writes it";
   let arguments = (ins Shed_Softmax:$state);
@@ -255,7 +274,7 @@ def Shed_TopKOp : Shed_Op<"top_k", [HasParent<"KernelOp">]> {
     lowest positions win. With `blocks` these are numbers of blocks of as many
     keys as the group has rows, a block's score is the mean of its keys', and
     spans are chosen from as `SelectArgs` says: the second one by `span`, where
-    its log-sum-exp is given. Keys that are always listed
+    its log-sum-exp is given (a `shed.logit_mass` has none). Keys that are always listed
     (`SelectArgs::alwaysBegin`) score infinity; with `pooled(n)` the others score
     as much as the best of n neighbors. With `within` a list these others are
     its keys alone (`SelectArgs::within`; its index is 0).
@@ -269,6 +288,8 @@ def Shed_TopKOp : Shed_Op<"top_k", [HasParent<"KernelOp">]> {
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    /// Whether it chooses by a `shed.logit_mass`.
+    bool isByLogits() { return getMass().getDefiningOp<LogitMassOp>() != nullptr; }
     /// The form of the lists that it chooses within; none: all keys.
     std::optional<KeyEntries> getEntriesWithin() {
       return getWithin() ? getWithin()->getEntries() : std::nullopt;

@@ -1,0 +1,87 @@
+//===- LogitsTest.cpp - Runs that select by logits ------------------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/test/engine/RunFixture.h"
+
+using namespace heddle;
+using namespace heddle::rt;
+using namespace heddle::rt::cuda;
+using namespace heddle::rt::cuda::test;
+
+namespace {
+
+/// Columns, or blocks in their place, that are chosen by logits.
+bundle::Manifest byLogits(bool blocks = false) {
+  constexpr auto scorer = bundle::Selection::Scorer::MeanLogit;
+  bundle::Manifest manifest = gpuManifest();
+  bundle::Selection &selection = manifest.selections.front();
+  selection.scorer = scorer;
+  if (blocks) {
+    selection.kind = bundle::Selection::Kind::Blocks;
+    selection.isolation = bundle::Selection::Isolation::Spans;
+  }
+  for (bundle::Kernel &kernel : manifest.kernels) {
+    for (bundle::Term &term : kernel.terms)
+      if (blocks && term.selection == 0)
+        term.kind = bundle::Term::Kind::Blocks;
+    if (kernel.name == "select_16") {
+      kernel.blocks = blocks;
+      kernel.scorer = scorer;
+    }
+  }
+  setRule(manifest, "columns", {0});
+  return manifest;
+}
+
+/// Each step refreshes what is due and attends over it; a kernel is `scoring`
+/// for its log-sum-exps, if any is.
+bundle::Manifest atOnce(bundle::Manifest manifest, int64_t scoring = -1) {
+  std::vector<bundle::Phase> &phases = manifest.rules.front().phases;
+  bundle::Phase fresh = phases.back();
+  fresh.refreshes = phases.front().refreshes;
+  fresh.scoring = scoring;
+  fresh.choosesFirst = scoring < 0;
+  phases = {fresh};
+  return manifest;
+}
+
+TEST_F(RunTest, SelectsByLogits) {
+  makeModel(tiny);
+  const GenerateOptions lengths = lengthsOf(16, 16, 10);
+  ASSERT_TRUE(CudaEngine::supports(byLogits(), config));
+  compare(byLogits(), promptsOf({40, 9}), lengths);
+  compareHostDriven(byLogits(), promptsOf({40, 9}), lengths);
+  compareHostDriven(byLogits(true), promptsOf({50, 7}), lengthsOf(32, 32, 10));
+  ASSERT_FALSE(CudaEngine::supports(atOnce(byLogits()), config));
+  compareHostDriven(atOnce(byLogits()), promptsOf({40, 9}), lengths);
+  compareHostDriven(atOnce(byLogits(true)), promptsOf({50, 7}),
+                    lengthsOf(32, 32, 10));
+}
+
+// A query for each group of 16 rows meets the 56 keys, and no pair is computed
+// but those that are chosen.
+TEST_F(RunTest, LogitsTakeAPairForAGroup) {
+  makeModel(tiny);
+  const GenerateOptions lengths = lengthsOf(16, 16, 10);
+  const Prompts prompts = promptsOf({40});
+  const Trace trace = onHost(atOnce(byLogits()), prompts, lengths);
+  const StepCounters &step = trace.steps.front().counters;
+  EXPECT_EQ(2 * step.pairs, step.densePairs);
+  EXPECT_EQ(step.lsePairs, 0);
+  EXPECT_EQ(56 * step.scorePairs, 4 * step.densePairs);
+
+  // Other columns than probabilities choose.
+  bundle::Manifest other = gpuManifest();
+  setRule(other, "columns", {0});
+  const int64_t dense = other.rules.front().phases.front().attention;
+  const Trace beside = onHost(atOnce(other, dense), prompts, lengths);
+  EXPECT_EQ(beside.steps.front().counters.lsePairs, step.densePairs);
+  EXPECT_NE(trace.steps.front().commits.front().confidence,
+            beside.steps.front().commits.front().confidence);
+}
+
+} // namespace

@@ -126,6 +126,40 @@ heddle.schedule @first {
   attend pairs(%cols) at_once
 }
 
+// A choice by logits that is left reads no log-sum-exp, so none is written.
+// CHECK-LABEL: heddle.plan @logits {
+// CHECK: heddle.fallback "many"
+// CHECK: heddle.kernel @attention_dense attention dense{{$}}
+// CHECK-NOT: _lse
+// CHECK: heddle.phase before at(0.5) {
+// CHECK-NEXT:   heddle.refresh @few with @select_32_by_mean_logit
+// CHECK-NEXT:   heddle.attend_with @attention_dense
+// CHECK-NEXT: }
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.refresh @few with @select_32_by_mean_logit
+// CHECK-NEXT:   heddle.attend_with @attention_few
+// CHECK-NEXT: }
+heddle.schedule @logits {
+  %refresh = cadence every(8)
+  %half = cadence at(0.5)
+  %many = select columns(keep = 0.5, group = 32) by mean_probability on %refresh
+  %few = select columns(keep = 0.1, group = 32) by mean_logit on %refresh
+  attend pairs(%many) until(%half) then pairs(%few) at_once
+}
+
+// One by logits falls back as well.
+// CHECK-LABEL: heddle.plan @by_logits {
+// CHECK-NEXT: heddle.fallback "cols" columns(keep = 0.5, group = 32) by mean_logit dense_above 0.36
+// CHECK-NEXT: heddle.kernel @attention_dense attention dense{{$}}
+// CHECK-NEXT: heddle.rule default {
+// CHECK-NEXT:   heddle.phase otherwise {
+// CHECK-NEXT:     heddle.attend_with @attention_dense
+heddle.schedule @by_logits {
+  %refresh = cadence every(8)
+  %cols = select columns(keep = 0.5, group = 32) by mean_logit on %refresh
+  attend pairs(%cols) at_once
+}
+
 // What is not known in every run, or was not measured, stays.
 // CHECK-LABEL: heddle.plan @number {
 // CHECK-NOT: heddle.fallback

@@ -47,6 +47,9 @@ private:
   KernelOp kernel(FlatSymbolRefAttr name) {
     return symbols.lookup<KernelOp>(name.getAttr());
   }
+  bool readsLse(RefreshOp refresh) {
+    return bundle::readsLse(*kernel(refresh.getKernelAttr()).getScorer());
+  }
   void choose();
   FlatSymbolRefAttr denseKernel();
   void change(RuleOp rule);
@@ -146,7 +149,9 @@ bool FallBack::dropRefreshes(RuleOp rule, PhaseOp phase) {
   if (!dropped)
     return true;
   if (ScoreWithOp scoring = phase.getScoring();
-      scoring && phase.getOps<RefreshOp>().empty())
+      scoring &&
+      llvm::none_of(phase.getOps<RefreshOp>(),
+                    [&](RefreshOp refresh) { return readsLse(refresh); }))
     scoring.erase();
   // Those of other cadences have phases of their own.
   return phase.getWhen() != WhenKind::On ||
@@ -190,7 +195,8 @@ void FallBack::dropLse() {
   bool isRead = false;
   plan.walk([&](Operation *op) {
     auto reuse = dyn_cast<ReuseOp>(op);
-    isRead |= isa<RefreshOp, ScoreWithOp>(op) ||
+    auto refresh = dyn_cast<RefreshOp>(op);
+    isRead |= (refresh && readsLse(refresh)) || isa<ScoreWithOp>(op) ||
               (reuse && reuse.getAttention() == ReusedAttention::Outside);
   });
   if (isRead)

@@ -6,14 +6,17 @@
 //===----------------------------------------------------------------------===//
 //
 // Attention over lists of many keys takes longer than attention over all keys.
-// From which share of them on is measured, and data: a table in JSON,
+// From which share of them on is data: a table in JSON,
 //
 //   {"dense_above": [{"target": "sm_90a", "lists": "columns", "group": 32,
 //                     "percent": 36}]}
 //
 // An entry is of one machine ("target" as Target::cpu), of "columns" or
 // "blocks", a list a query head, each for "group" rows, where a step computes
-// all rows and logits stay as they are. What has no entry is not known.
+// all rows and logits stay as they are. What has no entry is not known. The
+// built-in entries are of bf16 heads of 128, of columns on sm_90a as measured
+// over all lengths, else the ratio of the rates that estimates go by
+// (docs/Performance.md, "When lists gain"); they decide for other heads, too.
 //
 //===----------------------------------------------------------------------===//
 

@@ -40,10 +40,10 @@ struct Token {
   bool isWord() const { return llvm::isAlpha(text.front()); }
 };
 
-/// The tokens from `from` on; of comments none.
+/// The tokens of a text; of comments none.
 SmallVector<Token> tokensOf(StringRef text) {
   auto inWord = [](char c) {
-    return llvm::isAlnum(c) || StringRef("_$.").contains(c);
+    return llvm::isAlnum(c) || StringRef("_$.-").contains(c);
   };
   SmallVector<Token> tokens;
   for (size_t at = 0; at < text.size();) {

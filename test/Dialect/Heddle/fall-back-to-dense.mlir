@@ -238,3 +238,51 @@ heddle.schedule @small_groups {
   %cols = select columns(keep = 0.9, group = 16) by mean_probability on %refresh
   attend pairs(%cols)
 }
+
+// Signals follow what is left: none where no step is a cadence's by drift any
+// more, else by the attention that there is.
+// CHECK-LABEL: heddle.plan @by_drift {
+// CHECK-NEXT: heddle.fallback "cols"
+// CHECK-NEXT: heddle.kernel @attention_dense attention dense
+// CHECK-NEXT: heddle.rule default {
+// CHECK-NEXT:   heddle.phase otherwise {
+// CHECK-NEXT:     heddle.attend_with @attention_dense
+// CHECK-NEXT:   }
+heddle.schedule @by_drift {
+  %far = cadence drift(below = 0.9, within = 64)
+  %cols = select columns(keep = 0.5, group = 32) by mean_probability on %far
+  attend pairs(%cols)
+}
+
+// CHECK-LABEL: heddle.plan @by_drift_of_others {
+// CHECK-NEXT: heddle.fallback "many"
+// CHECK-NOT: attention_many
+// CHECK: heddle.phase before at(0.5) {
+// CHECK-NEXT: heddle.attend_with @attention_dense_lse
+// CHECK-NEXT: heddle.measure drift(attention, below = 0.9, within = 64) with @attention_dense_lse
+// CHECK: heddle.attend_with @attention_few
+// CHECK-NEXT: heddle.measure drift(attention, below = 0.9, within = 64) with @attention_few
+heddle.schedule @by_drift_of_others {
+  %half = cadence at(0.5)
+  %often = cadence every(4)
+  %far = cadence drift(attention, below = 0.9, within = 64)
+  %many = select columns(keep = 0.5, group = 32) by mean_probability on %often
+  %few = select columns(keep = 0.1, group = 64) by mean_probability on %far
+  attend pairs(%many) until(%half) then pairs(%few)
+}
+
+// What is attended to beside a selection that falls back is read no more.
+// CHECK-LABEL: heddle.plan @beside {
+// CHECK-NEXT: heddle.fallback "many"
+// CHECK-NEXT: heddle.kernel @attention_dense attention dense
+// CHECK-NEXT: heddle.rule default {
+// CHECK-NEXT:   heddle.phase otherwise {
+// CHECK-NEXT:     heddle.attend_with @attention_dense
+// CHECK-NEXT:   }
+heddle.schedule @beside {
+  %often = cadence every(4)
+  %many = select columns(keep = 0.5, group = 32) by mean_probability on %often
+  %few = select columns(keep = 0.1, group = 64) by mean_probability on %often
+  %both = union %many, %few
+  attend pairs(%both)
+}

@@ -7,9 +7,11 @@
 //
 // A selection falls back wherever it is attended to, or nowhere. Then nothing
 // reads it but selections that choose within it, which the same rules refresh.
+// What was attended to beside it alone is read by nobody either.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Measures.h"
 #include "bundle/program/Program.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
@@ -52,7 +54,9 @@ private:
   }
   void choose();
   FlatSymbolRefAttr denseKernel();
-  void change(RuleOp rule);
+  void attendToAll();
+  void findNeeded();
+  void dropRefreshes(RuleOp rule);
   bool dropRefreshes(RuleOp rule, PhaseOp phase);
   void dropLse();
   void dropUnused();
@@ -62,6 +66,7 @@ private:
   ArrayRef<bundle::Target> targets;
   SymbolTable symbols;
   llvm::DenseSet<StringAttr> fallen; ///< names of selections
+  llvm::DenseSet<StringAttr> needed; ///< those that something reads, after all
 };
 
 } // namespace
@@ -128,8 +133,9 @@ bool FallBack::dropRefreshes(RuleOp rule, PhaseOp phase) {
     return symbols.lookup<SelectionOp>(refresh.getSelectionAttr().getAttr());
   };
   auto isNeeded = [&](RefreshOp refresh) {
-    if (!fallen.contains(refresh.getSelectionAttr().getAttr()))
-      return true;
+    StringAttr name = refresh.getSelectionAttr().getAttr();
+    if (!fallen.contains(name) || !needed.contains(name))
+      return needed.contains(name);
     bool chosenWithin = false;
     rule.walk([&](RefreshOp other) {
       chosenWithin |=
@@ -168,9 +174,8 @@ static bool doTheSame(Operation *one, Operation *other) {
       OperationEquivalence::IgnoreLocations);
 }
 
-void FallBack::change(RuleOp rule) {
-  for (PhaseOp phase : llvm::to_vector(rule.getOps<PhaseOp>())) {
-    AttendWithOp attend = phase.getAttention();
+void FallBack::attendToAll() {
+  plan.walk([&](AttendWithOp attend) {
     if (llvm::any_of(
             kernel(attend.getKernelAttr()).getTerms().getAsRange<TermAttr>(),
             [&](TermAttr term) {
@@ -178,9 +183,24 @@ void FallBack::change(RuleOp rule) {
               return name && fallen.contains(name.getAttr());
             }))
       attend.setKernelAttr(denseKernel());
+  });
+}
+
+/// Finds the selections that are attended to, and those that they are within.
+void FallBack::findNeeded() {
+  plan.walk([&](AttendWithOp attend) {
+    for (auto term :
+         kernel(attend.getKernelAttr()).getTerms().getAsRange<TermAttr>())
+      for (FlatSymbolRefAttr name = term.getSelection(); name;
+           name = symbols.lookup<SelectionOp>(name.getAttr()).getWithinAttr())
+        needed.insert(name.getAttr());
+  });
+}
+
+void FallBack::dropRefreshes(RuleOp rule) {
+  for (PhaseOp phase : llvm::to_vector(rule.getOps<PhaseOp>()))
     if (!dropRefreshes(rule, phase))
       phase.erase();
-  }
   // What all later steps do is no phase of its own.
   SmallVector<PhaseOp> phases(rule.getOps<PhaseOp>());
   while (phases.size() > 1 &&
@@ -236,9 +256,13 @@ void FallBack::run() {
   choose();
   if (fallen.empty())
     return;
+  // They name kernels, and follow from all else.
+  plan.walk([](MeasureOp measure) { measure.erase(); });
+  attendToAll();
+  findNeeded();
   RuleOp otherwise;
   for (auto rule : plan.getOps<RuleOp>()) {
-    change(rule);
+    dropRefreshes(rule);
     if (rule.isDefault())
       otherwise = rule;
   }
@@ -248,6 +272,7 @@ void FallBack::run() {
       rule.erase();
   dropLse();
   dropUnused();
+  addMeasures(plan);
 }
 
 namespace {

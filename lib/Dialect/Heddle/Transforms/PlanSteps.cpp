@@ -35,6 +35,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Measures.h"
 #include "bundle/program/ProgramChecks.h"
 #include "heddle/Dialect/Heddle/IR/LayerParts.h"
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
@@ -82,7 +83,6 @@ private:
   PhaseOp addPhase(Location loc, WhenKind when, CadenceAttr cadence,
                    KernelOp attention);
   void addRefresh(SelectOp select);
-  void addMeasures();
 
   UnitAttr unit(bool given) {
     return given ? builder.getUnitAttr() : UnitAttr();
@@ -386,19 +386,17 @@ void Planner::planProgram() {
     take(commit);
 }
 
-/// The signals that cadences by drift go by, once all else of the plan is
-/// there.
-void Planner::addMeasures() {
-  FailureOr<Program> program = Program::of(result);
+void mlir::heddle::addMeasures(PlanOp plan) {
+  FailureOr<Program> program = Program::of(plan);
   if (failed(program))
     return; // as in planProgram()
   bundle::setMeasures(program->manifest);
+  OpBuilder builder(plan.getContext());
   for (auto [op, rule] :
-       llvm::zip_equal(result.getOps<RuleOp>(), program->manifest.rules))
+       llvm::zip_equal(plan.getOps<RuleOp>(), program->manifest.rules))
     for (auto [phase, planned] :
          llvm::zip_equal(op.getOps<PhaseOp>(), rule.phases))
       for (const bundle::Phase::Measure &each : planned.measures) {
-        OpBuilder::InsertionGuard guard(builder);
         builder.setInsertionPointToEnd(phase.getBody());
         MeasureOp::create(builder, phase.getLoc(),
                           CadenceAttr::get(builder.getContext(), each.cadence),
@@ -438,7 +436,7 @@ void Planner::plan() {
        llvm::make_early_inc_range(llvm::reverse(*result.getBody())))
     if (isOpTriviallyDead(&op))
       op.erase();
-  addMeasures();
+  addMeasures(result);
 }
 
 namespace {

@@ -413,7 +413,7 @@ class TextTest(unittest.TestCase):
     def test_errors_of_one_line_are_the_compilers(self):
         for text, column, why in (
                 ("heddle.schedule @a { %c = cadence evry(4) attend dense }", 35, "'evry'"),
-                ("heddle.schedule @a { attend pairs(%b) }", 35, "undeclared SSA value"),
+                ("heddle.schedule @a { attend pairs(%b) }", 35, "no value %b is made above"),
                 ("heddle.schedule @a { %w = window(64) attend pairs(%w) attend pairs(%w) }", 38, "write it last")):
             with self.subTest(text):
                 with self.assertRaisesRegex(heddle.ScheduleError, why) as caught:

@@ -182,8 +182,23 @@ bool Hints::reads(const Op &op, StringRef changed) const {
             StringRef(diagnostic.str()).ends_with(undeclared);
   });
   ParserConfig config(context, /*verifyAfterParse=*/false);
-  (void)parseSourceString<ModuleOp>(all, config);
-  return good;
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(all, config);
+  // What is left over of an op may be another one: `attend pairs(%a) dense`.
+  if (!good || !module || module->getBody()->empty() ||
+      changed.contains("schedule"))
+    return good;
+  auto schedule = dyn_cast<ScheduleOp>(module->getBody()->back());
+  if (!schedule || schedule.getBody()->empty())
+    return good;
+  StringRef word = changed.ltrim();
+  if (word.starts_with("%"))
+    word = word.split('=').second.ltrim();
+  word = word.take_while(
+      [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; });
+  word.consume_front("heddle.");
+  // Ops of scores stand in another one.
+  return word == "yield" || word.contains('.') ||
+         schedule.getBody()->back().getName().stripDialect() == word;
 }
 
 /// The op of which the word at the token is one, as `select` is of columns.

@@ -26,29 +26,14 @@
 #ifndef HEDDLE_CONVERSION_SHEDTOWARP_H
 #define HEDDLE_CONVERSION_SHEDTOWARP_H
 
+#include "heddle/Conversion/MorePatterns.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
-
-#include "mlir/Transforms/DialectConversion.h"
 
 namespace mlir::heddle {
 
-/// What the ops of a kernel have in common: its tiling, the values of its
-/// arguments, the rows and the head that a block has at hand.
-class WarpTask;
-
-/// Adds a pattern for each op of `shed` that has a form in `task`'s kernel.
-/// `converter` is `task`'s; both outlive the patterns.
-void populateShedToWarpPatterns(const TypeConverter &converter,
-                                RewritePatternSet &patterns,
-                                const WarpTask &task);
-
 /// Replaces a kernel that has a `wgmma_tiling` by a function, of dialects that
-/// are loaded. `addPatterns` adds some for ops of one's own, or in place of
-/// others, with more benefit.
-LogicalResult
-convertToWarp(shed::KernelOp kernel,
-              function_ref<void(const TypeConverter &, RewritePatternSet &)>
-                  addPatterns = {});
+/// are loaded.
+LogicalResult lowerShedToWarp(shed::KernelOp kernel, MorePatterns more = {});
 
 } // namespace mlir::heddle
 

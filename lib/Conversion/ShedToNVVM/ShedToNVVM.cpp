@@ -141,9 +141,9 @@ static void addTiles(TypeConverter &converter, size_t queries, size_t keys,
   });
 }
 
-void mlir::heddle::populateShedToNVVMPatterns(TypeConverter &converter,
-                                              RewritePatternSet &patterns,
-                                              const AttentionFrame &f) {
+static void populatePatterns(TypeConverter &converter,
+                             RewritePatternSet &patterns,
+                             const AttentionFrame &f) {
   populateCommon(converter, patterns);
   const bool kept = f.tiling.getKeepQueries();
   addTiles(converter, 1 + (kept ? f.rowSquares * f.channels / 4 : 0),
@@ -155,9 +155,9 @@ void mlir::heddle::populateShedToNVVMPatterns(TypeConverter &converter,
   populateAttentionSoftmax(converter, patterns, f);
 }
 
-void mlir::heddle::populateShedToNVVMPatterns(TypeConverter &converter,
-                                              RewritePatternSet &patterns,
-                                              const SelectFrame &f) {
+static void populatePatterns(TypeConverter &converter,
+                             RewritePatternSet &patterns,
+                             const SelectFrame &f) {
   populateCommon(converter, patterns);
   addTiles(converter, ScoredRows::size,
            1 + (f.exact ? 0 : f.channels / 4 * f.keySquares),
@@ -180,7 +180,7 @@ static LogicalResult lowerTiles(Operation *root, const Frame &frame,
   TypeConverter converter;
   ConversionTarget target(*root->getContext());
   RewritePatternSet patterns(root->getContext());
-  populateShedToNVVMPatterns(converter, patterns, frame);
+  populatePatterns(converter, patterns, frame);
   if (more)
     more(converter, patterns);
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
@@ -195,8 +195,8 @@ static LogicalResult lowerTiles(Operation *root, const Frame &frame,
   return applyPartialConversion(root, target, std::move(patterns));
 }
 
-LogicalResult mlir::heddle::lowerToNVVM(shed::KernelOp kernel,
-                                        MorePatterns more) {
+LogicalResult mlir::heddle::lowerShedToNVVM(shed::KernelOp kernel,
+                                            MorePatterns more) {
   if (!kernel.getTilingAs<shed::MmaTilingAttr>())
     return kernel.emitOpError() << "has no tiling for a GPU; run "
                                    "shed-choose-mma-tiles first";
@@ -223,7 +223,7 @@ struct ConvertShedToNVVM
     getOperation().walk(
         [&](shed::KernelOp kernel) { kernels.push_back(kernel); });
     for (shed::KernelOp kernel : kernels)
-      if (failed(lowerToNVVM(kernel)))
+      if (failed(lowerShedToNVVM(kernel)))
         return signalPassFailure();
   }
 };

@@ -14,15 +14,18 @@
 
 namespace mlir::heddle {
 
-/// Writes before the op that is rewritten.
-class PatternBuilder : public NVVMBuilder {
+/// A builder that writes before the op that is rewritten.
+template <typename Builder> class Rewriting : public Builder {
 public:
-  PatternBuilder(Operation *op, ConversionPatternRewriter &rewriter)
-      : NVVMBuilder(op->getLoc(), op->getContext()) {
-    b.setListener(rewriter.getListener());
-    b.setInsertionPoint(op);
+  Rewriting(Operation *op, ConversionPatternRewriter &rewriter)
+      : Builder(op->getLoc(), op->getContext()), rewriter(rewriter) {
+    this->b.setListener(rewriter.getListener());
+    this->b.setInsertionPoint(op);
   }
+
+  ConversionPatternRewriter &rewriter;
 };
+using PatternBuilder = Rewriting<NVVMBuilder>;
 
 /// A value of the kernel's level that a thread has as `values`, and what it has
 /// of one: casts, which are gone when all ops are lowered.

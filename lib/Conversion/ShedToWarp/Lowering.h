@@ -14,6 +14,7 @@
 #ifndef HEDDLE_LIB_CONVERSION_SHEDTOWARP_LOWERING_H
 #define HEDDLE_LIB_CONVERSION_SHEDTOWARP_LOWERING_H
 
+#include "../ShedToNVVM/ThreadPattern.h"
 #include "WarpBuilder.h"
 
 #include "heddle/Conversion/ShedToWarp.h"
@@ -145,13 +146,9 @@ std::unique_ptr<WarpTask> makeSelectTask(shed::KernelOp kernel);
 //===----------------------------------------------------------------------===//
 
 /// Writes what warpgroups do, before the op that is rewritten.
-class RewriteBuilder : public WarpBuilder {
+class RewriteBuilder : public Rewriting<WarpBuilder> {
 public:
-  RewriteBuilder(Operation *op, ConversionPatternRewriter &rewriter)
-      : WarpBuilder(op->getLoc(), op->getContext()), rewriter(rewriter) {
-    b.setListener(rewriter.getListener());
-    b.setInsertionPoint(op);
-  }
+  using Rewriting::Rewriting;
 
   /// Goes on right behind the last of these values: what is made of a part of a
   /// tile stands with it, so that its products run under the next one's
@@ -165,8 +162,6 @@ public:
         rewriter.moveOpBefore(&op, b.getInsertionBlock(),
                               b.getInsertionPoint());
   }
-
-  ConversionPatternRewriter &rewriter;
 };
 
 /// What each result of an op becomes.
@@ -175,20 +170,15 @@ using Results = SmallVector<SmallVector<Value>>;
 /// A pattern that `write` is: a function of a builder, an op and what its
 /// operands became.
 template <typename Op, typename Write>
-class WarpPattern : public OpConversionPattern<Op> {
+class WarpPattern : public ValuesPattern<Op, RewriteBuilder> {
 public:
   WarpPattern(const TypeConverter &converter, MLIRContext *context, Write write)
-      : OpConversionPattern<Op>(converter, context), write(write) {}
+      : ValuesPattern<Op, RewriteBuilder>(converter, context), write(write) {}
 
-  LogicalResult
-  matchAndRewrite(Op op,
+  Results rewrite(Op op,
                   typename OpConversionPattern<Op>::OneToNOpAdaptor operands,
-                  ConversionPatternRewriter &rewriter) const override {
-    RewriteBuilder v(op, rewriter);
-    Results results = write(v, op, operands);
-    SmallVector<ValueRange> ranges(results.begin(), results.end());
-    rewriter.replaceOpWithMultiple(op, ranges);
-    return success();
+                  RewriteBuilder &v) const override {
+    return write(v, op, operands);
   }
 
 private:

@@ -81,16 +81,14 @@ static void convertTypes(TypeConverter &converter, const WarpTask &task) {
   });
 }
 
-void mlir::heddle::populateShedToWarpPatterns(const TypeConverter &converter,
-                                              RewritePatternSet &patterns,
-                                              const WarpTask &task) {
+static void populatePatterns(const TypeConverter &converter,
+                             RewritePatternSet &patterns,
+                             const WarpTask &task) {
   task.populate({converter, patterns});
 }
 
-LogicalResult mlir::heddle::convertToWarp(
-    shed::KernelOp kernel,
-    function_ref<void(const TypeConverter &, RewritePatternSet &)>
-        addPatterns) {
+LogicalResult mlir::heddle::lowerShedToWarp(shed::KernelOp kernel,
+                                            MorePatterns more) {
   std::unique_ptr<WarpTask> task = kernel.getKind() == shed::KernelKind::Select
                                        ? makeSelectTask(kernel)
                                        : makeAttentionTask(kernel);
@@ -99,9 +97,9 @@ LogicalResult mlir::heddle::convertToWarp(
   TypeConverter converter;
   convertTypes(converter, *task);
   RewritePatternSet patterns(kernel.getContext());
-  populateShedToWarpPatterns(converter, patterns, *task);
-  if (addPatterns)
-    addPatterns(converter, patterns);
+  populatePatterns(converter, patterns, *task);
+  if (more)
+    more(converter, patterns);
   FrozenRewritePatternSet frozen(std::move(patterns));
 
   ConversionTarget target(*kernel.getContext());
@@ -137,7 +135,7 @@ struct ConvertShedToWarp
         kernels.push_back(kernel);
     });
     for (shed::KernelOp kernel : kernels)
-      if (failed(convertToWarp(kernel)))
+      if (failed(lowerShedToWarp(kernel)))
         return signalPassFailure();
   }
 };

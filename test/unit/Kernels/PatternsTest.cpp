@@ -109,7 +109,7 @@ protected:
   }
 
   AttentionResult run(mlir::heddle::MorePatterns more) {
-    if (failed(mlir::heddle::lowerToNVVM(kernel(), more))) {
+    if (failed(mlir::heddle::lowerShedToNVVM(kernel(), more))) {
       ADD_FAILURE() << "is not lowered";
       return {};
     }
@@ -159,7 +159,7 @@ TEST_F(Patterns, WithoutOneAnOperationIsNamed) {
     said += diagnostic.str();
     return success();
   });
-  EXPECT_TRUE(failed(mlir::heddle::lowerToNVVM(kernel())));
+  EXPECT_TRUE(failed(mlir::heddle::lowerShedToNVVM(kernel())));
   EXPECT_NE(said.find("failed to legalize operation 'test.twice'"),
             std::string::npos)
       << said;

@@ -132,7 +132,7 @@ Compiled compileText(const std::string &text, Prepare prepare,
     auto kernel = *module->getOps<shed::KernelOp>().begin();
     if (prepare)
       prepare(kernel);
-    if (failed(mlir::heddle::convertToWarp(kernel, addPatterns)))
+    if (failed(mlir::heddle::lowerShedToWarp(kernel, addPatterns)))
       return {};
   }
   PassManager pm(&context);

@@ -440,6 +440,16 @@ LogicalResult Checker::check() {
   return checkUsed();
 }
 
+/// Checks that ops name what is there, which passes before may have erased.
+static LogicalResult verifyNames(PlanOp plan) {
+  SymbolTableCollection symbols;
+  WalkResult walked = plan.walk([&](SymbolUserOpInterface user) {
+    return failed(user.verifySymbolUses(symbols)) ? WalkResult::interrupt()
+                                                  : WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
+}
+
 namespace {
 struct VerifyPlan : mlir::heddle::impl::HeddleVerifyPlanBase<VerifyPlan> {
   void runOnOperation() override {
@@ -452,7 +462,7 @@ struct VerifyPlan : mlir::heddle::impl::HeddleVerifyPlanBase<VerifyPlan> {
                        "heddle.plan ops");
         return signalPassFailure();
       }
-      if (failed(Checker(plan).check()))
+      if (failed(verifyNames(plan)) || failed(Checker(plan).check()))
         return signalPassFailure();
     }
     if (module.getBody()->empty()) {

@@ -14,8 +14,8 @@
 // An entry is of one machine ("target" as Target::cpu), of "columns" or
 // "blocks", a list a query head, each for "group" rows, where a step computes
 // all rows and logits stay as they are. What has no entry is not known. The
-// built-in entries are of bf16 heads of 128, of columns on sm_90a as measured
-// over all lengths, else the ratio of the rates that estimates go by
+// built-in entries are of bf16 heads of 128, of columns and of blocks of 128 on
+// sm_90a as measured, else the ratio of the rates that estimates went by
 // (docs/Performance.md, "When lists gain"); they decide for other heads, too.
 //
 //===----------------------------------------------------------------------===//

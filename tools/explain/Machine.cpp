@@ -80,9 +80,9 @@ Machine withLists(Machine machine) {
     for (size_t i = 0; i < rates->size(); ++i) {
       const bundle::Crossover *entry = bundle::findCrossover(
           bundle::measuredCrossovers(), machine.target, kind, 32 << i);
-      assert(entry && "the built-in table has those of all machines");
-      (*rates)[i] =
-          machine.whole.dense * static_cast<double>(entry->percent) / 100;
+      // What is not known counts as no slower.
+      const int64_t percent = entry ? entry->percent : 100;
+      (*rates)[i] = machine.whole.dense * static_cast<double>(percent) / 100;
     }
   return machine;
 }

@@ -281,6 +281,14 @@ bool Hints::repair(const Op &op, StringRef expected, Diagnostic &error,
     return true;
   };
   auto sayExtra = [&](size_t first, size_t last) {
+    const std::string extra = op.textOf(first, last),
+                      rest = op.textOf(last, size);
+    // Without a clause the op would mean something else.
+    if (op.tokens[first].isWord() && last < size &&
+        reads(op, op.with(first, size, rest + " " + extra))) {
+      error << "found '" << extra << "'; write it behind '" << rest << "'";
+      return true;
+    }
     error << "found '" << op.textOf(first, last)
           << "', which has no place here; drop it";
     return true;

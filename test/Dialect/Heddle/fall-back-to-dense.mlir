@@ -286,3 +286,20 @@ heddle.schedule @beside {
   %both = union %many, %few
   attend pairs(%both)
 }
+
+// Other layers attend to it still, and refresh it for themselves.
+// CHECK-LABEL: heddle.plan @beside_in_some_layers {
+// CHECK: heddle.rule default {
+// CHECK-NEXT:   heddle.phase otherwise {
+// CHECK-NEXT:     heddle.attend_with @attention_dense_lse
+// CHECK-NEXT:   }
+// CHECK: heddle.rule layers(0) {
+// CHECK: heddle.refresh @few
+heddle.schedule @beside_in_some_layers {
+  %often = cadence every(8)
+  %many = select columns(keep = 0.5, group = 32) by mean_probability on %often
+  %few = select columns(keep = 0.1, group = 32) by mean_probability on %often
+  %both = union %many, %few
+  attend pairs(%few) at_once in layers(0)
+  attend pairs(%both) at_once
+}

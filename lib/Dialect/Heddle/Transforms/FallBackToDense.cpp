@@ -55,7 +55,8 @@ private:
   void choose();
   FlatSymbolRefAttr denseKernel();
   void attendToAll();
-  void findNeeded();
+  llvm::SetVector<StringAttr> attendedIn(RuleOp rule);
+  void findBorrowed();
   void dropRefreshes(RuleOp rule);
   bool dropRefreshes(RuleOp rule, PhaseOp phase);
   void dropLse();
@@ -65,8 +66,9 @@ private:
   ArrayRef<bundle::Crossover> table;
   ArrayRef<bundle::Target> targets;
   SymbolTable symbols;
-  llvm::DenseSet<StringAttr> fallen; ///< names of selections
-  llvm::DenseSet<StringAttr> needed; ///< those that something reads, after all
+  llvm::DenseSet<StringAttr> fallen;    ///< names of selections
+  llvm::SetVector<StringAttr> borrowed; ///< that other layers refresh
+  llvm::DenseSet<StringAttr> needed;    ///< of the rule at hand
 };
 
 } // namespace
@@ -126,26 +128,15 @@ FlatSymbolRefAttr FallBack::denseKernel() {
   return FlatSymbolRefAttr::get(symbols.insert(kernel));
 }
 
-/// Leaves out the refreshes of what no other selection of the rule needs. False
-/// if the phase was there for their sake.
+/// Leaves out the refreshes of what nothing needs. False if the phase was there
+/// for their sake.
 bool FallBack::dropRefreshes(RuleOp rule, PhaseOp phase) {
   auto selectionOf = [&](RefreshOp refresh) {
     return symbols.lookup<SelectionOp>(refresh.getSelectionAttr().getAttr());
   };
-  auto isNeeded = [&](RefreshOp refresh) {
-    StringAttr name = refresh.getSelectionAttr().getAttr();
-    if (!fallen.contains(name) || !needed.contains(name))
-      return needed.contains(name);
-    bool chosenWithin = false;
-    rule.walk([&](RefreshOp other) {
-      chosenWithin |=
-          selectionOf(other).getWithinAttr() == refresh.getSelectionAttr();
-    });
-    return chosenWithin;
-  };
   bool dropped = false;
   for (RefreshOp refresh : llvm::to_vector(phase.getOps<RefreshOp>())) {
-    if (isNeeded(refresh))
+    if (needed.contains(refresh.getSelectionAttr().getAttr()))
       continue;
     for (ScoreWithOp scoring : refresh.getScorings())
       scoring.erase();
@@ -186,18 +177,39 @@ void FallBack::attendToAll() {
   });
 }
 
-/// Finds the selections that are attended to, and those that they are within.
-void FallBack::findNeeded() {
-  plan.walk([&](AttendWithOp attend) {
+/// The selections that a rule's layers attend to.
+llvm::SetVector<StringAttr> FallBack::attendedIn(RuleOp rule) {
+  llvm::SetVector<StringAttr> names;
+  rule.walk([&](AttendWithOp attend) {
     for (auto term :
          kernel(attend.getKernelAttr()).getTerms().getAsRange<TermAttr>())
-      for (FlatSymbolRefAttr name = term.getSelection(); name;
-           name = symbols.lookup<SelectionOp>(name.getAttr()).getWithinAttr())
-        needed.insert(name.getAttr());
+      if (FlatSymbolRefAttr name = term.getSelection())
+        names.insert(name.getAttr());
   });
+  return names;
+}
+
+/// Finds the selections that layers attend to which do not refresh them.
+void FallBack::findBorrowed() {
+  for (auto rule : plan.getOps<RuleOp>()) {
+    llvm::DenseSet<StringAttr> own;
+    rule.walk([&](RefreshOp refresh) {
+      own.insert(refresh.getSelectionAttr().getAttr());
+    });
+    for (StringAttr name : attendedIn(rule))
+      if (!own.contains(name))
+        borrowed.insert(name);
+  }
 }
 
 void FallBack::dropRefreshes(RuleOp rule) {
+  needed.clear();
+  llvm::SetVector<StringAttr> read = attendedIn(rule);
+  read.insert(borrowed.begin(), borrowed.end());
+  for (StringAttr each : read)
+    for (FlatSymbolRefAttr name = FlatSymbolRefAttr::get(each); name;
+         name = symbols.lookup<SelectionOp>(name.getAttr()).getWithinAttr())
+      needed.insert(name.getAttr());
   for (PhaseOp phase : llvm::to_vector(rule.getOps<PhaseOp>()))
     if (!dropRefreshes(rule, phase))
       phase.erase();
@@ -259,7 +271,7 @@ void FallBack::run() {
   // They name kernels, and follow from all else.
   plan.walk([](MeasureOp measure) { measure.erase(); });
   attendToAll();
-  findNeeded();
+  findBorrowed();
   RuleOp otherwise;
   for (auto rule : plan.getOps<RuleOp>()) {
     dropRefreshes(rule);

@@ -150,6 +150,9 @@ public:
     select.scale = attention.scale;
     select.position = attention.position;
     if (kernel.kind == Kernel::Kind::Select) {
+      scoredRows =
+          bundle::Selection{.group = kernel.group, .scorer = kernel.scorer}
+              .scoringRows(n);
       // As much as the bundle's selection of that group size keeps.
       for (const bundle::Selection &selection : selections) {
         const int64_t outer = selection.within;
@@ -216,7 +219,7 @@ public:
   }
   /// One: Q K^T.
   double selectOperations() const {
-    return 2.0 * static_cast<double>(n * n * heads * variant.headDim);
+    return 2.0 * static_cast<double>(scoredRows * n * heads * variant.headDim);
   }
 
 private:
@@ -258,7 +261,7 @@ private:
   std::vector<int32_t> places, firstRows;
   abi::AttentionArgs attention{};
   abi::SelectArgs select{};
-  int64_t pairs = 0;
+  int64_t pairs = 0, scoredRows = 0;
   int64_t stride = 0;
   rt::Buffer scratch;
 };

@@ -118,6 +118,7 @@ struct LayerStep {
   bool whole = false;     ///< of at most one list, and all rows of the sequence
   int64_t group = 0;      ///< Columns, Blocks
   int64_t scoreGroup = 0; ///< of the selections that are refreshed
+  int64_t logitPairs = 0; ///< of work.scorePairs, those by mean logits
   int64_t scoreTasks = 0; ///< their lists, each made by one block or thread
   bool scoresBlocks = false;
   bool compares = false; ///< rows are chosen by what the layer finds

@@ -34,7 +34,8 @@ constexpr Machine h200 = {.name = "h200",
                                      .columns = {260e12, 310e12, 370e12},
                                      .edge = 150},
                           .scoring = {.blocks = {353e12, 454e12, 523e12},
-                                      .columns = {476e12, 509e12, 568e12}},
+                                      .columns = {476e12, 509e12, 568e12},
+                                      .logits = 4.2e12},
                           .processors = 132,
                           .tileSeconds = 0.79e-6,
                           .launch = 1.6e-6,
@@ -66,7 +67,8 @@ constexpr Machine cpu = {.name = "cpu",
                                     .columns = {680e9, 690e9, 700e9},
                                     .edge = 0},
                          .scoring = {.blocks = {500e9, 550e9, 600e9},
-                                     .columns = {500e9, 550e9, 600e9}},
+                                     .columns = {500e9, 550e9, 600e9},
+                                     .logits = 35e9},
                          .processors = 2,
                          .tileSeconds = 0,
                          .launch = 5e-6,
@@ -210,13 +212,16 @@ Seconds heddle::explain::secondsOfLayer(const Machine &machine,
   const double busy = std::min(
       1.0, wide(std::max<int64_t>(step.scoreTasks, 1)) / machine.processors);
   if (step.work.scorePairs + step.work.lsePairs > 0)
-    of(Part::Scoring) = 2 * wide(shape.headDim) * wide(step.work.scorePairs) /
-                            (rateOf(step.scoresBlocks ? machine.scoring.blocks
-                                                      : machine.scoring.columns,
-                                    step.scoreGroup) *
-                             busy) +
-                        4 * wide(shape.headDim) * wide(step.work.lsePairs) /
-                            machine.others.dense;
+    of(Part::Scoring) =
+        2 * wide(shape.headDim) *
+            (wide(step.work.scorePairs - step.logitPairs) /
+                 rateOf(step.scoresBlocks ? machine.scoring.blocks
+                                          : machine.scoring.columns,
+                        step.scoreGroup) +
+             wide(step.logitPairs) / machine.scoring.logits) /
+            busy +
+        4 * wide(shape.headDim) * wide(step.work.lsePairs) /
+            machine.others.dense;
   seconds.between =
       elementwiseBytesOf(shape, step) / machine.memory +
       (launchesPerLayer + (step.merged > 0 ? 1 : 0)) * machine.launch +

@@ -46,6 +46,7 @@ struct Machine {
   Attention others; ///< all other kernels
   struct {
     std::array<double, 3> blocks, columns;
+    double logits;    ///< by mean logits, without products of matrices
   } scoring;          ///< 2 d operations a pair
   double processors;  ///< what makes one list at a time: multiprocessors, cores
   double tileSeconds; ///< a tile of keys of up to 64 rows, one after the other

@@ -218,8 +218,11 @@ void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
         step.scoring.empty()
             ? -1
             : step.scoring[static_cast<size_t>(refresh.selection)];
-    layer.work.scorePairs += step.sequences * shape.heads *
-                             selection.scoringRows(rows < 0 ? n : rows) * n;
+    const int64_t pairs = step.sequences * shape.heads *
+                          selection.scoringRows(rows < 0 ? n : rows) * n;
+    layer.work.scorePairs += pairs;
+    if (!readsLse(selection.scorer))
+      layer.logitPairs += pairs;
     const int64_t prompt =
         std::lower_bound(step.visible.begin(), step.visible.end(),
                          request.run.prompt) -

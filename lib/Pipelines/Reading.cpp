@@ -402,9 +402,17 @@ bool Reading::dropOperationAt(unsigned line) {
   auto isEmpty = [&](size_t i) {
     return lines[i].split("//").first.trim().empty();
   };
-  while (first > 0 && !beginsOperation(lines[first]) && !isEmpty(first))
+  // So does one by a word that is none, which goes on with nothing.
+  auto begins = [&](size_t i) {
+    StringRef word = lines[i].ltrim().take_while(
+        [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; });
+    return beginsOperation(lines[i]) ||
+           (!word.empty() && llvm::isAlpha(word.front()) &&
+            !word.contains('.') && !llvm::is_contained(allWords(), word));
+  };
+  while (first > 0 && !begins(first) && !isEmpty(first))
     --first;
-  while (end < lines.size() && !beginsOperation(lines[end]) && !isEmpty(end))
+  while (end < lines.size() && !begins(end) && !isEmpty(end))
     ++end;
   // Scores without their yield would be the next mistake.
   int depth = 0;

@@ -78,7 +78,7 @@ class _Reader:
             parts = re.fullmatch(rf"(\w+\(.*?\)) by ({'|'.join(SCORERS)})\b(.*?) on (%[A-Za-z0-9_$.-]+)"
                                  r"( in layers *\(.*\))?", words)
             if not parts:
-                self.fail("expected 'columns(...)' or 'blocks(...)', 'by mean_probability' and "
+                self.fail("expected 'columns(...)' or 'blocks(...)', 'by' a scorer and "
                           f"'on %cadence', found '{words}'")
             details, sets = self.operands(parts[3])
             return _Selection(parts[1], details, found[-1], name, parts[5] or "", sets, parts[2])

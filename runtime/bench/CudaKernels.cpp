@@ -216,9 +216,10 @@ Status KernelSubject::prepareSelection(const abi::AttentionArgs &args) {
   select.list = args.lists[0];
   if (kernel.withinGroup > 0)
     select.within = args.lists[1];
-  pairs = heads * n *
-          bundle::Selection{.group = kernel.group, .scorer = kernel.scorer}
-              .scoringRows(n);
+  bundle::Selection scored;
+  scored.group = kernel.group;
+  scored.scorer = kernel.scorer;
+  pairs = heads * n * scored.scoringRows(n);
   const Stream &stream = *subject.stream;
   if (Status s =
           stream.copyToDevice(memory[arguments], &select, sizeof(select));

@@ -150,9 +150,10 @@ public:
     select.scale = attention.scale;
     select.position = attention.position;
     if (kernel.kind == Kernel::Kind::Select) {
-      scoredRows =
-          bundle::Selection{.group = kernel.group, .scorer = kernel.scorer}
-              .scoringRows(n);
+      bundle::Selection scored;
+      scored.group = kernel.group;
+      scored.scorer = kernel.scorer;
+      scoredRows = scored.scoringRows(n);
       // As much as the bundle's selection of that group size keeps.
       for (const bundle::Selection &selection : selections) {
         const int64_t outer = selection.within;

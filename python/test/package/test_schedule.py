@@ -452,7 +452,7 @@ class TextTest(unittest.TestCase):
         texts = ((2, "is not defined", "heddle.schedule @a {\n  attend pairs(%b)\n}"),
                  (2, "no operation", "heddle.schedule @a {\n  heddle.attned dense\n}"),
                  (2, "no operation", "heddle.schedule @a {\n  %a = reuse kv\n}"),
-                 (2, "by mean_probability", "heddle.schedule @a {\n  %a = select x\n}"),
+                 (2, "'by' a scorer", "heddle.schedule @a {\n  %a = select x\n}"),
                  (1, "ends before", "heddle.schedule @a {"),
                  (1, "expected 'heddle.schedule", "func.func @a() {"),
                  (3, "no schedule @b; there are: a",

@@ -354,7 +354,8 @@ template <typename V> void drafting(V &v, In<V, CommitRule> &x) {
   v("drafts", x.drafts, Range{1, maxDrafts});
 }
 
-/// All but `leastPasses` and `drafts`, which the manifest's own rule alone has.
+/// All but `leastPasses`, `renoises` and `drafts`, which the manifest's own
+/// rule alone has.
 template <typename V> void fields(V &v, In<V, CommitRule> &x) {
   form(v, x);
   v("within", x.within, ofPositionsOrAll);
@@ -393,6 +394,8 @@ template <typename V> void fields(V &v, In<V, Manifest> &x) {
   v.object("commit", [&](auto &v) {
     fields(v, x.commit);
     lasting(v, x.commit);
+    if (v.has("renoises", x.commit.renoises))
+      v("renoises", x.commit.renoises);
     if (v.has("drafts", x.commit.verifies()))
       drafting(v, x.commit);
   });

@@ -615,6 +615,12 @@ struct CommitRule {
   /// With `editAbove`: a block whose masks are gone takes further passes, at
   /// most so many, while each changes something. Source: LLaDA2.1's samplers
   int64_t furtherPasses = 0;
+  /// At each step the model reads a token that is drawn anew in place of the
+  /// mask token at each masked position of the block being decoded: noise, of
+  /// the vocabulary without special tokens. What is masked stays so until it is
+  /// committed; of the whole run: DatedCommits leave it as it is.
+  /// Source: Diffusers' BlockRefinementScheduler without a mask token
+  bool renoises = false;
 
   bool stopAtEos = false;  ///< after a step of the rule EOS is looked for; once
                            ///< it is found, the sequence ends when no masked

@@ -141,8 +141,9 @@ struct SetFacts {
   /// Whether it holds what became a token at the step before, or another one,
   /// at every step that does not compute all rows anyway.
   bool recent = false;
-  /// The same of what became a mask again at the step before
-  /// (CommitRule::revokes).
+  /// The same of every masked position of the block: any of them may have
+  /// become a mask again at the step before (CommitRule::revokes), and each is
+  /// other noise now (CommitRule::renoises).
   bool revoked = false;
   Holding decoded;       ///< every position of the text that is not masked
   bool filled = false;   ///< none of its positions is masked

@@ -81,6 +81,8 @@ public:
   bool revokes() const { return anyCommit(manifest, &CommitRule::revokes); }
   /// Whether some step may give tokens' positions other ones.
   bool edits() const { return anyCommit(manifest, &CommitRule::edits); }
+  /// Whether masked positions of the block hold other tokens at each step.
+  bool renoises() const { return manifest.commit.renoises; }
 
 private:
   void fail(At at, size_t index, std::string what) {

@@ -234,6 +234,12 @@ void Checker::checkPasses() {
            "its positions need not hold, so that what they say would never be "
            "passed on; add committed(last = 1) to them");
     // R18: something can be committed, and what has changed is computed.
+    else if (layers.endsByChoice(i) && renoises())
+      fail(At::Pass, i,
+           "may let rows end of masked positions, in whose place `renoise` "
+           "puts other noise at each step, so that the keys and values of "
+           "former noise would stay cached; let its layers `reuse kv, output, "
+           "ffn`");
     else if (layers.endsByChoice(i) &&
              (revokes() || edits() || !canCommit(predictedBy(pass))))
       fail(
@@ -263,6 +269,18 @@ void Checker::checkPasses() {
            "a mask again at the step before, of which the token's keys and "
            "values would stay cached; add `positions undecoded` or the block "
            "to them");
+    else if (renoises() && !factsOf(pass.rows).revoked)
+      fail(At::Pass, i,
+           "computes rows that need not hold every masked position of the "
+           "block, in whose place `renoise` puts other noise at each step, so "
+           "that the keys and values of former noise would stay cached; add "
+           "`positions undecoded` or the block to them");
+    else if (renoises() && !factsOf(pass.rows).recent)
+      fail(At::Pass, i,
+           "computes rows that need not hold what became a token at the step "
+           "before, in whose place `renoise` had put noise, so that the keys "
+           "and values of noise would stay cached; add committed(last = 1) to "
+           "them");
     else if (edits() && !factsOf(pass.rows).recent)
       fail(At::Pass, i,
            "computes rows that need not hold what a commit with `edit` gave "
@@ -405,6 +423,12 @@ void Checker::checkCommit() {
       return fail(At::Commit, i,
                   "says when blocks end, which only the last commit, the one "
                   "without a cadence, can");
+    // M17: what a cached row is of does not go by the step.
+    if (rule.renoises)
+      return fail(At::Commit, i,
+                  "puts noise in the place of masks, which the last commit, "
+                  "the one without a cadence, says of the whole run; write "
+                  "`renoise` there");
     if (rule.kind == CommitRule::Kind::RandomOrder || inOrder())
       return fail(At::Commit, i,
                   "comes with an order that is drawn for the whole run; a "

@@ -135,6 +135,16 @@ void Checker::checkOutside() {
          "refreshes attention of rows by what they predict (predicting); name "
          "the "
          "positions");
+  // U17: what noise attends to is not what other noise does.
+  const Reuse &reuse = manifest.reuse;
+  const bool refreshesAll = reuse.refreshed >= 0 && reuse.keep == Ratio{1, 1};
+  if (renoises() && !(refreshesAll && factsOf(reuse.refreshed).revoked &&
+                      factsOf(reuse.refreshed).recent))
+    fail(At::Reuse, 0,
+         "keeps attention of masked positions, in whose place `renoise` puts "
+         "other noise at each step, and of what became a token at the step "
+         "before; let `refresh` name both: a union of positions undecoded and "
+         "committed(last = 1)");
 }
 
 std::optional<std::string> heddle::bundle::checkOutside(bool dense,

@@ -718,6 +718,23 @@ TEST(Manifest, SaysWhatIsEditedWhereSomethingIs) {
   refused([](auto &j) { j.erase("edit_above"); }, "further_passes");
 }
 
+TEST(Manifest, SaysThatMasksAreNoiseWhereTheyAre) {
+  Manifest manifest = testManifest();
+  EXPECT_EQ(toJson(manifest).find("renoises"), std::string::npos)
+      << "older readers take bundles without noise";
+  manifest.commit.renoises = true;
+  Result<Manifest> back = manifestFromJson(toJson(manifest));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->commit, manifest.commit);
+  EXPECT_FALSE(back->computesAll());
+  auto json = nlohmann::ordered_json::parse(toJson(manifest));
+  json["commit"]["renoises"] = 1;
+  back = manifestFromJson(json.dump());
+  ASSERT_FALSE(back);
+  EXPECT_NE(back.error().text().find("commit.renoises"), std::string::npos)
+      << back.error().text();
+}
+
 TEST(Manifest, SaysWhatIsDraftedWhereSomethingIs) {
   Manifest manifest = testManifest();
   EXPECT_EQ(toJson(manifest).find("drafts"), std::string::npos)

@@ -283,7 +283,7 @@ public:
   bool computesEnded() const { return headless; }
 
   /// Whether a step left a row as it was of which the step before had made a
-  /// mask, or another token, though it was visible.
+  /// mask, or another token, or that had been noise, though it was visible.
   bool leavesChanged() const { return stale; }
 
   int64_t revokedInAll() const { return revocations; }
@@ -361,7 +361,8 @@ private:
           kept.insert(p);
         } else {
           unwritten |= !kept.count(p);
-          stale |= (revoked.count(p) || edited.count(p)) && p < end();
+          stale |= (revoked.count(p) || edited.count(p) || isOfNoise(p)) &&
+                   p < end();
         }
       }
     }
@@ -376,6 +377,16 @@ private:
 
   /// Where the block begins.
   int64_t first() const { return prompt + blockLength * place.block; }
+
+  /// Whether what the step before read there was noise that is gone.
+  bool isOfNoise(int64_t position) const {
+    const auto made = committedAt.find(position);
+    const bool open = masked.count(position) && position >= first() &&
+                      position < first() + blockLength;
+    return manifest.commit.renoises &&
+           (open ||
+            (made != committedAt.end() && made->second == place.step - 1));
+  }
 
   /// Where the text ends.
   int64_t end() const { return cut ? eos + 1 : length; }
@@ -568,7 +579,7 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   int accepted = 0, refused = 0, stuck = 0, unwritten = 0, byNext = 0;
   int early = 0, late = 0, moving = 0, alone = 0, growing = 0, narrowing = 0;
   int ending = 0, cut = 0, blind = 0, revoking = 0, stale = 0;
-  int editing = 0, staleEdits = 0;
+  int editing = 0, staleEdits = 0, renoising = 0, staleNoise = 0;
   int layered = 0, headless = 0, narrower = 0;
   int kept = 0, torn = 0, unseen = 0;
   std::mt19937 ofParts(2), ofEdits(3);
@@ -750,6 +761,16 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
       }
       EXPECT_EQ(run.committedUnseen(), 0) << "round " << round;
     }
+    if (good) {
+      Manifest noisy = manifest;
+      noisy.commit.renoises = true;
+      const bool fresh = !checkProgram(noisy);
+      Simulation ofNoise(noisy, shifted, seed);
+      ofNoise.execute();
+      EXPECT_FALSE(fresh && ofNoise.leavesChanged()) << "round " << round;
+      renoising += fresh && rest.rows >= 0;
+      staleNoise += ofNoise.leavesChanged();
+    }
     unwritten += run.readsUnwritten();
     early += run.asksTooEarly();
     revoking += good && rest.rows >= 0 && run.revokedInAll() > 0;
@@ -793,6 +814,8 @@ TEST(ProgramChecks, AcceptedProgramsEndAndReadWhatWasWritten) {
   EXPECT_GT(stale, 50);
   EXPECT_GT(editing, 50);
   EXPECT_GT(staleEdits, 50);
+  EXPECT_GT(renoising, 50);
+  EXPECT_GT(staleNoise, 500);
   EXPECT_GT(layered, 100);
   EXPECT_GT(headless, 500);
   EXPECT_GT(narrower, 20);

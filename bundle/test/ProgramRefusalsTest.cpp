@@ -392,4 +392,68 @@ TEST(ProgramRefusals, EditedTokensAreComputedAnew) {
       refusal({setOf(Kind::Undecoded), setOf(Kind::Decoded), both}, start), "");
 }
 
+/// What a schedule with noise must not say, beside the same without it.
+TEST(ProgramRefusals, NoiseIsComputedAnewAndKeptOfNothing) {
+  Cadence start, block;
+  start.kind = block.kind = Cadence::Kind::First;
+  start.count = block.count = 1;
+  block.inBlock = true;
+  using Kind = Positions::Kind;
+  Manifest base;
+  base.reuse.kv = true;
+  Positions changed = setOf(Kind::Union);
+  changed.of = {1, 3};
+  base.positions = {setOf(Kind::Block),        setOf(Kind::Undecoded),
+                    setOf(Kind::Undecoded, 4), setOf(Kind::Committed, 1),
+                    setOf(Kind::Response),     changed};
+  Pass all, rest;
+  all.when = {{When::Kind::On, block}};
+  base.passes = {all, rest};
+  auto refusal = [&](auto change) {
+    Manifest manifest = base;
+    change(manifest);
+    EXPECT_FALSE(checkProgram(manifest)) << "it is fine without noise";
+    manifest.commit.renoises = true;
+    std::optional<ProgramProblem> problem = checkProgram(manifest);
+    return problem ? problem->what : "";
+  };
+  auto rows = [](int64_t set) {
+    return [=](Manifest &manifest) { manifest.passes[1].rows = set; };
+  };
+  for (int64_t set : {0, 4, 5})
+    EXPECT_EQ(refusal(rows(set)), "");
+  EXPECT_NE(refusal(rows(1)).find("what became a token at the step before"),
+            std::string::npos);
+  EXPECT_NE(refusal(rows(2)).find("every masked position of the block"),
+            std::string::npos);
+  // What attention over other keys gave noise says nothing of other noise.
+  for (int64_t refreshed = -1; refreshed < 6; ++refreshed)
+    for (Ratio keep : {Ratio{1, 1}, Ratio{1, 2}}) {
+      if (refreshed < 0 && keep.den > 1)
+        continue;
+      const std::string found = refusal([&](Manifest &manifest) {
+        manifest.passes[1].rows = 0;
+        manifest.reuse.attention = Reuse::Attention::Outside;
+        manifest.reuse.inside = 0;
+        manifest.reuse.cadence = block;
+        manifest.reuse.refreshed = refreshed;
+        manifest.reuse.keep = keep;
+      });
+      const bool anew = refreshed == 0 || refreshed > 3;
+      EXPECT_EQ(found.find("keeps attention of masked positions") ==
+                    std::string::npos,
+                anew && keep.den == 1)
+          << refreshed << " " << found;
+    }
+  Manifest dated = base;
+  dated.passes[1].rows = 0;
+  dated.datedCommits.push_back({{{When::Kind::On, start}}, {}});
+  EXPECT_FALSE(checkProgram(dated));
+  dated.datedCommits[0].rule.renoises = true;
+  std::optional<ProgramProblem> problem = checkProgram(dated);
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(problem->at, ProgramProblem::At::Commit);
+  EXPECT_NE(problem->what.find("write `renoise` there"), std::string::npos);
+}
+
 } // namespace

@@ -12,7 +12,7 @@ from .schedule import (_OPERATORS, SCORERS, Cadence, Pairs, Schedule, Source, _P
 #: All other operations make values.
 _STATEMENTS = {"attend", "visible", "recompute", "reuse", "commit"}
 #: What a line begins with that goes on with the operation before it.
-_CLAUSE = re.compile(r"[,)%({=\d]|(by|on|in|of|or|then|with|among|always|at_once|alone|unseen|scores|within|revoke|edit|passes|pooled|"
+_CLAUSE = re.compile(r"[,)%({=\d]|(by|on|in|of|or|then|with|among|always|at_once|alone|unseen|scores|within|revoke|edit|renoise|passes|pooled|"
                      r"stop|verify|isolating|scaled_by|until|layers|pairs)\b")
 _OPERAND = re.compile(r"%([A-Za-z0-9_$.-]+)")
 _HEAD = re.compile(r"heddle\.schedule\s+@([A-Za-z_][\w.$]*)\s*(?:\(([^()]*)\)\s*)?\{", re.ASCII)

@@ -833,7 +833,8 @@ def recompute(rows: Union[Positions, Exact], *, on=None, alone: bool = False, un
 def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
            last_alone: bool = False, within: Optional[Positions] = None, on=None,
            revoke: Optional[Ratio] = None, edit: Optional[Ratio] = None, further: Optional[int] = None,
-           passes: Optional[int] = None, verify: Optional[int] = None, stop: Optional[str] = None) -> Schedule:
+           renoise: bool = False, passes: Optional[int] = None, verify: Optional[int] = None,
+           stop: Optional[str] = None) -> Schedule:
     """Which predictions become tokens.
 
     kind: "quota", "above" (value: a confidence, 0 to 1), "factor" (value: a ratio), "best" (value: how many),
@@ -842,7 +843,7 @@ def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
     is for. revoke: tokens of the block whose probability falls below it become masks again, fewer at a step than it
     commits. edit: tokens of the block in whose place the model now predicts another one, with this probability and
     more, become that one. further: with edit, at most so many more passes of a block whose masks are gone, while each
-    changes something. passes: the fewest steps of a block. verify: so many steps at most are drafted ahead and verified
+    changes something. renoise: masks of the block are read as noise, drawn anew at each step. passes: the fewest steps of a block. verify: so many steps at most are drafted ahead and verified
     in one forward pass, for the same tokens. stop: "eos" or "eos, narrowing". TypeError for a value or last_alone that
     the kind has not and for further without edit, ValueError for another word. Source: docs/Spec/Commit.md."""
     _one_of(kind, "commit", ("quota", "above", "factor", "best", "timesteps", "even",
@@ -868,6 +869,8 @@ def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
         text += f" edit(above = {ratio_text(edit, 'edit')}{more})"
     elif further is not None:
         raise TypeError("commit: further passes only edit; give edit, too")
+    if _kind(renoise, bool, "renoise", "True or False"):
+        text += " renoise"
     if passes is not None:
         text += f" passes(at_least = {_count(passes, 'passes')})"
     if verify is not None:

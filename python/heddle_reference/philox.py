@@ -5,7 +5,7 @@ Philox4x32-10 (Salmon et al., SC 2011), a function of what a number is for."""
 
 import numpy as np
 
-GUMBEL, REMASKING, TRANSFER, ORDER, COMMITS = range(5)
+GUMBEL, REMASKING, TRANSFER, ORDER, COMMITS, NOISE = range(6)
 
 
 def philox(counter, key):

@@ -334,6 +334,39 @@ class CommitTest(unittest.TestCase):
         self.assertEqual(rule.again(state, []), [2, 3, 4, 5])
         self.assertEqual(rule.edit(state, [5, 6, 7, 8], [8, 6, 7, 8], [0.5] * 4, 0), [0])
 
+    def test_masks_of_the_block_are_read_as_noise(self):
+        for family in FAMILIES:
+            pieces = family()
+            special = {pieces.mask, pieces.eos}
+            self.assertFalse(special & set(pieces.ordinary))
+            seen, reads = [], []
+
+            class Watched(pairs.Dense):
+                def forward(self, run, record):
+                    seen.append((list(run.tokens), run.read(), run.block_start, run.block_end))
+                    return super().forward(run, record)
+
+            for seed in (None, 0, 7):
+                rule = commit.Best(6, 2)
+                rule = rule if seed is None else commit.renoised(rule, seed)
+                tokens, records = run.generate(pieces, prompt_of(3, 5), 12, Watched(), rule)
+                self.assertNotIn(pieces.mask, tokens)
+                self.assertEqual(len(records), 6)
+                for known, read, start, end in seen:
+                    for p, (token, there) in enumerate(zip(known, read)):
+                        if token == pieces.mask and start <= p < end and seed is not None:
+                            self.assertIn(there, pieces.ordinary)
+                        else:
+                            self.assertEqual(token, there)
+                reads.append([read for _, read, _, _ in seen])
+                if seed is not None:  # of the block's last mask, step by step
+                    left = [i for i, token in enumerate(seen[2][0]) if token == pieces.mask and i < 11]
+                    self.assertGreater(len({read[left[0]] for read in reads[-1][:3]}), 1)
+                seen.clear()
+            self.assertEqual(len({str(each) for each in reads}), 3)
+            run.generate(pieces, prompt_of(3, 5), 12, Watched(), commit.renoised(commit.Best(6, 2), 7))
+            self.assertEqual([read for _, read, _, _ in seen], reads[-1])
+
     def test_until_done_and_waste(self):
         pieces = tiny_llada()
         for waste in (False, True):

@@ -176,16 +176,25 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
   // A block that lasts until it is full must not draw masks for ever. Nor one
   // that goes by an order: what was passed over would stay the next. Nor where
   // rows may be the block's alone, or nothing is decoded behind EOS: what was
-  // passed over would stay in front. Nor may an edit make a mask of a token.
+  // passed over would stay in front. Nor may an edit make a mask of a token,
+  // nor what has seen none draw one.
   if (endsWhenFull(schedule.commit, schedule.datedCommits) ||
       anyCommit(schedule, &bundle::CommitRule::edits) ||
-      anyOf({CommitKind::RandomOrder}) || schedule.visible >= 0 ||
-      !schedule.passes.empty() ||
+      schedule.commit.renoises || anyOf({CommitKind::RandomOrder}) ||
+      schedule.visible >= 0 || !schedule.passes.empty() ||
       anyCommit(schedule, &bundle::CommitRule::narrows))
     options.sampling.forbiddenToken = model.config().maskToken;
   guided = options.sampling.cfgScale > 0;
   if (Status status = checkSchedule(schedule, options); !status)
     return status;
+  const std::vector<int32_t> special = model.config().specialTokens();
+  if (schedule.commit.renoises &&
+      model.config().vocabSize <= std::ssize(special))
+    return Error("the schedule '" + schedule.schedule +
+                 "' puts noise in the place of masks (`renoise`), and the "
+                 "model's vocabulary has special tokens alone, " +
+                 std::to_string(model.config().vocabSize) +
+                 "; leave `renoise` out");
   byProbability = options.sampling;
   byProbability.remasking = Remasking::LowConfidence;
   if (byProbability.timesteps)
@@ -522,7 +531,7 @@ Status ModelEngine::forward() {
       // Guidance's sequences have no prompt to see.
       packed.push_back(i >= slots() && position < run->promptLength()
                            ? model.config().maskToken
-                           : run->tokens()[position]);
+                           : run->input(position));
     }
   }
   LogitRequest request;

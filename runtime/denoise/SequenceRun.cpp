@@ -28,6 +28,7 @@ SequenceRun::SequenceRun(std::span<const int32_t> promptTokens,
     : rule(rule), dated(std::move(datedRules)),
       untilFull(endsWhenFull(rule, dated)), sampling(options.sampling),
       maskToken(config.maskToken), eosToken(config.eosToken),
+      vocab(config.vocabSize), special(config.specialTokens()),
       prompt(static_cast<int64_t>(promptTokens.size())),
       blockLength(options.blockLength),
       blocks(options.genLength / options.blockLength),
@@ -59,6 +60,10 @@ void SequenceRun::enterStep() {
   ruleNow = bundle::datedCommitAt(dated, at).value_or(dated.size());
   extra = maskedInBlock() == 0;
   changed = false;
+  if (rule.renoises)
+    for (int64_t i = blockBegin(); i < blockEnd(); ++i)
+      if (mask[i])
+        committed[i] = static_cast<int32_t>(at.step - 1);
   findNext();
 }
 

@@ -12,6 +12,7 @@
 #include "bundle/program/Program.h"
 #include "runtime/denoise/StepEngine.h"
 #include "runtime/model/Config.h"
+#include "runtime/sample/Sampler.h"
 
 #include <cstdint>
 #include <span>
@@ -38,12 +39,22 @@ public:
   const std::vector<int32_t> &tokens() const { return sequence; }
   std::span<const uint8_t> masked() const { return mask; }
   /// The step at which each position became the token that it is, or a mask
-  /// again; 0 for the prompt's and for those that have always been masked.
+  /// again; 0 for the prompt's and for those that have always been masked. With
+  /// a rule that renoises() of the block's masks the step before the next one,
+  /// which reads other noise there.
   std::span<const int32_t> committedAt() const { return committed; }
   /// How confident the last prediction of each position was; -infinity where
   /// none has been made since it was masked.
   std::span<const double> confidence() const { return sureness; }
   int64_t promptLength() const { return prompt; }
+
+  /// What the model reads at a position at the next step: its token, or with a
+  /// rule that renoises() at a masked position of the block the step's noise.
+  int32_t input(int64_t position) const {
+    return rule.renoises && mask[position] && isOfBlock(position)
+               ? drawNoise(vocab, special, sampling.seed, at.step, position)
+               : sequence[position];
+  }
 
   /// Where the next step stands. Not to be asked for when done.
   const bundle::StepPlace &place() const { return at; }
@@ -119,6 +130,9 @@ private:
   void lookForEos();
   void stopAtEos();
 
+  bool isOfBlock(int64_t position) const {
+    return position >= blockBegin() && position < blockEnd();
+  }
   bool mayChange(int64_t position) const;
   int64_t maskedInBlock() const;
   int64_t maskedInResponse() const;
@@ -130,6 +144,8 @@ private:
   SampleOptions sampling;
   int32_t maskToken = 0;
   int32_t eosToken = -1;
+  int64_t vocab = 0;
+  std::vector<int32_t> special; ///< ModelConfig::specialTokens()
   int64_t prompt = 0;
   int64_t blockLength = 0;
   int64_t blocks = 0;

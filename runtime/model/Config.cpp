@@ -18,6 +18,7 @@
 #include "runtime/base/Json.h"
 #include "runtime/model/ConfigFields.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <system_error>
@@ -214,6 +215,16 @@ Result<ModelConfig> parseConfig(const json &object) {
 }
 
 } // namespace
+
+std::vector<int32_t> ModelConfig::specialTokens() const {
+  std::vector<int32_t> tokens;
+  for (int32_t token : {maskToken, eosToken, padToken})
+    if (token >= 0)
+      tokens.push_back(token);
+  std::sort(tokens.begin(), tokens.end());
+  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+  return tokens;
+}
 
 Result<ModelConfig> ModelConfig::load(const std::string &folder) {
   if (folder.empty())

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace heddle::rt {
 
@@ -56,6 +57,9 @@ struct ModelConfig {
   int64_t predictingRow(int64_t position) const {
     return shiftedLogits && position > 0 ? position - 1 : position;
   }
+
+  /// The special tokens that it names, ascending, each one once.
+  std::vector<int32_t> specialTokens() const;
 
   /// Reads folder/config.json; model_type names the family. Values that change
   /// the computation in a way that is not implemented (alibi, another

@@ -33,6 +33,7 @@ enum class RandomStream : uint32_t {
   Transfer = 2,  ///< whether a position becomes a token
   Order = 3,     ///< noise on a confidence
   Commits = 4,   ///< a place in the order of commits
+  Noise = 5,     ///< a token in the place of a mask
 };
 
 /// A uniform number in (0, 1), a multiple of 2^-53 that is odd, so neither end

@@ -144,6 +144,17 @@ std::vector<int32_t> drawOrder(int64_t count, uint64_t seed) {
   return order;
 }
 
+int32_t drawNoise(int64_t vocab, std::span<const int32_t> without,
+                  uint64_t seed, int64_t step, int64_t position) {
+  const int64_t count = vocab - static_cast<int64_t>(without.size());
+  assert(count > 0 && "there is no token to draw");
+  const double u = uniform(seed, RandomStream::Noise, step, position, 0);
+  auto token = static_cast<int32_t>(u * static_cast<double>(count));
+  for (int32_t each : without)
+    token += each <= token;
+  return token;
+}
+
 std::vector<int64_t> largestConfidence(std::span<const double> confidence,
                                        int64_t count) {
   std::vector<int64_t> order(confidence.size());

@@ -86,6 +86,12 @@ int64_t commitsDue(int64_t masked, int64_t steps, int64_t done);
 /// step 0, position i, index 0), the least comes first, of equals the lower i.
 std::vector<int32_t> drawOrder(int64_t count, uint64_t seed);
 
+/// What is read in the place of a mask: of the m tokens from 0 to vocab - 1
+/// that are not `without` the floor(u m)-th, u = uniform(seed, Noise, step,
+/// position, index 0). `without` ascends, each one once; m is at least 1.
+int32_t drawNoise(int64_t vocab, std::span<const int32_t> without,
+                  uint64_t seed, int64_t step, int64_t position);
+
 /// The `count` positions of largest confidence (ties to the lowest index),
 /// ascending. `confidence` [positions].
 std::vector<int64_t> largestConfidence(std::span<const double> confidence,

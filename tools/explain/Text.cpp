@@ -127,6 +127,8 @@ std::string ruleText(const Manifest &manifest, const CommitRule &rule) {
   if (rule.furtherPasses > 0)
     text += ", in at most " + std::to_string(rule.furtherPasses) +
             " further pass" + (rule.furtherPasses > 1 ? "es" : "");
+  if (rule.renoises)
+    text += ", noise in place of the block's masks";
   // Of several commits some may look for EOS.
   if (rule.stopAtEos && !manifest.datedCommits.empty())
     text += ", looks for EOS";
@@ -184,7 +186,7 @@ std::string rowsText(const Explanation &explanation) {
   const CommitRule &commit = manifest.commit;
   if (!manifest.datedCommits.empty() || commit.within >= 0 ||
       commit.kind != CommitRule::Kind::Quota || commit.revokes() ||
-      commit.edits())
+      commit.edits() || commit.renoises)
     text += "  commits " + ruleText(manifest, commit) + "\n";
   if (!takesPlannedSteps(manifest, request.run.blockSteps()))
     text += "  how many steps a block takes, the run decides\n";

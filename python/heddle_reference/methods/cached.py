@@ -35,7 +35,7 @@ class Cached(Method):
         if not set(visible) <= self.kept:
             raise ValueError(f"step {run.step} sees keys that no step has computed")
         record.visible = visible
-        x = m.embed([run.tokens[p] for p in rows])
+        x = m.embed(run.read(rows))
         for layer in range(m.layers):
             h = m.attention_norm(layer, x)
             self.keys[layer][:, rows] = m.rotate(m.key(layer, h), rows)
@@ -72,6 +72,14 @@ class FastDllm(Cached):
             return everything(run), everything(run)
         rows = range(run.block_start, run.block_end if self.dual else run.n)
         return list(rows) if self.first_alone else run.predicting(rows), everything(run)
+
+
+class ToBlock(Cached):
+    """All rows up to the block's end; what stands behind it is not there."""
+
+    def plan(self, run):
+        rows = list(range(run.block_end))
+        return rows, rows
 
 
 class MostCertain(Cached):
@@ -125,7 +133,7 @@ class FlashBlock(FastDllm):
         inside = list(range(run.block_start, run.block_end))
         outside = sorted(set(visible) - set(inside))
         record.visible = visible
-        x = m.embed([run.tokens[p] for p in rows])
+        x = m.embed(run.read(rows))
         for layer in range(m.layers):
             h = m.attention_norm(layer, x)
             values, self.margin = m.value(layer, h), None
@@ -156,7 +164,7 @@ class Losa(FlashBlock):
     the keys outside anew and keep it. Of the block's rows these are the floor(ratio * length) whose V
     has the lowest cosine, over all heads together, against that of the pass before; in layer 0, where V
     depends on the token alone, all of them. Without a ratio, in all layers, those of which the last
-    pass made tokens."""
+    pass made tokens, and those that are noise."""
 
     def __init__(self, ratio=None):
         super().__init__()
@@ -164,7 +172,7 @@ class Losa(FlashBlock):
 
     def refreshed(self, run, layer, rows, values):
         if self.ratio is None:
-            return sorted({*run.history[-1], *run.edited} & set(rows))
+            return sorted({*run.history[-1], *run.edited, *run.noisy()} & set(rows))
         block = [row for row in rows if run.block_start <= row < run.block_end]
         if layer == 0:
             return block

@@ -440,6 +440,45 @@ DYLLM = [
 ]
 
 
+def by_noise(make, rule):
+    return lambda steps, block, family: (make(), commit.renoised(rule(block or 32)))
+
+
+def own_by_noise(make):
+    return lambda steps, block, family: (make(), commit.renoised(own_rule(steps, block, family)))
+
+
+RENOISED = [
+    in_blocks("renoise", by_noise(pairs.Dense, lambda block: commit.Best(block, 4)),
+           schedule("renoise", "attend dense", "commit best(4) renoise")),
+    in_blocks("renoise-to-block", by_noise(cached.ToBlock, lambda block: commit.Threshold(block, 0.9)),
+           schedule("renoise_to_block", BLOCK, "%before = positions before(block)", "%block = positions block",
+                    "%both = union %before, %block", "%seen = fix %both on %start", "visible %seen", "attend dense",
+                    "commit above(0.9) renoise")),
+    Method("renoise-quota", own_by_noise(pairs.Dense), schedule("renoise_quota", "attend dense", "commit quota renoise"),
+           shapes=((32, 16, 8), (32, 16, 32))),
+    Method("renoise-columns", own_by_noise(lambda: pairs.Selecting(pairs.Columns("1/5", 32), pairs.uniform("3/10", 4))),
+           schedule("renoise_columns", REFRESH, COLUMNS, *ALWAYS, "commit quota renoise"), shapes=((32, 16, 16), (32, 16, 32))),
+    in_blocks("renoise-dual", by_noise(lambda: cached.FastDllm(True), lambda block: commit.EntropyBound(block, 0.1)),
+           schedule("renoise_dual", BLOCK, *DUAL, "commit entropy(0.1) renoise")),
+    in_blocks("renoise-dkv", by_noise(lambda: cached.DkvDecode(4, warm=1), lambda block: commit.Best(block, 3)),
+           schedule("renoise_dkv", "%whole = cadence every(4) in block", *UNCOMMITTED,
+                    "recompute all on %whole", "recompute %rows", "attend dense", "commit best(3) renoise")),
+    in_blocks("renoise-losa", by_noise(cached.Losa, lambda block: commit.Best(block, 3)),
+           schedule("renoise_losa", BLOCK, "%masked = positions undecoded", "%made = positions committed(last = 1)",
+                    "%changed = union %masked, %made", "%rows = positions block",
+                    "reuse kv, attention(outside = %rows, on = %start, refresh = %changed)", *CACHED[1:],
+                    "commit best(3) renoise")),
+    in_blocks("renoise-edit-revoke", by_noise(
+        pairs.Dense, lambda block: commit.Editing(commit.Revoking(commit.Best(block, 4), 0.1), 0.3, 3)),
+           schedule("renoise_edit_revoke", "attend dense",
+                    "commit best(4) revoke(below = 0.1) edit(above = 0.3, further = 3) renoise")),
+    in_blocks("dyllm-renoise", by_noise(lambda: dyllm.DyLLM(0.99), lambda block: commit.Best(block, 2)),
+           dyllm_schedule("dyllm_renoise", 0.99, "from = 5", commits=("commit best(2) renoise",))),
+    drafted("renoise-verify", 3, own_by_noise(pairs.Dense), "attend dense", rule="quota renoise"),
+]
+
+
 def moving(external, internal, phase, *lines):
     """A schedule with a moving window; %rows: what its steps compute."""
     return (f"%phase = cadence every({phase})", "%decoded = positions decoded",
@@ -663,5 +702,5 @@ LAYERED = [
              "recompute %block in layers(0, -1)", "recompute %live"),
 ]
 
-ALL = PAIRS + FAST + VERIFIED + CACHES + DYLLM + WINDOWS + COMPOSED + LAYERED
+ALL = PAIRS + FAST + VERIFIED + CACHES + DYLLM + RENOISED + WINDOWS + COMPOSED + LAYERED
 BY_NAME = {method.name: method for method in ALL}

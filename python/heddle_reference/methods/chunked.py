@@ -79,7 +79,7 @@ class Chunked(Cached):
         record.visible = visible
         if run.step == 1:
             self.masks = {}
-        x = m.embed([run.tokens[p] for p in rows])
+        x = m.embed(run.read(rows))
         for layer in range(m.layers):
             h = m.attention_norm(layer, x)
             q = m.rotate(m.query(layer, h), rows)

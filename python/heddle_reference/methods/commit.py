@@ -62,6 +62,7 @@ class Rule:
     by_probability = False  # whatever the model's confidence is
     draws_masks = True  # before it is until_full
     confidence = None  # its own, whatever the model's is
+    noise = None  # the seed of what stands in place of the block's masks
 
     def begin(self, run):
         """Raises ValueError if blocks do not divide the response."""
@@ -342,6 +343,14 @@ class Editing(Rule):
         if not commits and self.left(run):
             return []
         return [i for i, token in enumerate(tokens) if token != there[i] and sure[i] >= self.above]
+
+
+def renoised(rule, seed=0):
+    """The rule where masks of the block are noise, drawn anew at each step: what is
+    committed stays. The mask token is never drawn. After Diffusers'
+    BlockRefinementScheduler without a mask token (docs/Spec/Commit.md, "Renoising")."""
+    rule.noise, rule.draws_masks = seed, False
+    return rule
 
 
 class Factor(UntilDone):

@@ -74,7 +74,7 @@ class Composed(Method):
         changed = rows if exact else [p for p in run.history[-1] if p in rows]
         place = {row: i for i, row in enumerate(rows)}
         among = {p: i for i, p in enumerate(visible)}
-        x = m.embed([run.tokens[p] for p in rows])
+        x = m.embed(run.read(rows))
         for layer in range(m.layers):
             at = [place[p] for p in changed]
             h = m.attention_norm(layer, x)
@@ -142,7 +142,7 @@ class BlockColumns(FastDllm):
         record.visible = list(range(run.n))
         if run.inner == 0:
             self.masks = {}
-        x = m.embed([run.tokens[p] for p in rows])
+        x = m.embed(run.read(rows))
         for layer in range(m.layers):
             h = m.attention_norm(layer, x)
             q = m.rotate(m.query(layer, h), rows)

@@ -51,7 +51,7 @@ class DllmCache(Method):
         everyone, response = list(range(n)), list(range(run.prompt, n))
         before = sorted(set(run.predicting(response)) - set(response))
         prompt = list(range(run.prompt))
-        x = m.embed(run.tokens)
+        x = m.embed(run.read())
         for layer in range(m.layers):
             refresh_prompt = (run.step - 1) % self.prompt_period == 0
             refresh_response = layer == 0 or (run.step - 1) % self.response_period == 0

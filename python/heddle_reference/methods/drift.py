@@ -163,7 +163,7 @@ class SlidingWindow(Method):
         new = run.history[-1] if run.history else []
         some = run.predicting({*self.reach(run), *new})
         watched = {layer % m.layers: watch for (layer, _), watch in zip(self.bounds, self.watches)}
-        x = m.embed(run.tokens)  # of every position, for plainness
+        x = m.embed(run.read())  # of every position, for plainness
         for layer in range(m.layers):
             rows = some if start is None or layer < start else everything(run)
             h = m.attention_norm(layer, x[rows])

@@ -68,12 +68,12 @@ class DyLLM(Method):
         if run.step <= self.full:
             return rows, self.full_step(run, record, rows)
         if self.salient is None or self.entering == "committed":
-            self.salient = sorted(run.history[-1] + run.edited + run.revoked)
+            self.salient = sorted({*run.history[-1], *run.edited, *run.revoked, *run.noisy()})
         return rows, self.sparse_step(run, record, rows)
 
     def full_step(self, run, record, rows):
         """Algorithm 2."""
-        m, x = run.pieces, run.pieces.embed(run.tokens)
+        m, x = run.pieces, run.pieces.embed(run.read())
         for layer in range(m.layers):
             h = m.attention_norm(layer, x)
             q = m.rotate(m.query(layer, h), rows)
@@ -89,7 +89,7 @@ class DyLLM(Method):
         """Algorithm 3; lines as numbered there."""
         m, salient = run.pieces, [p for p in self.salient if p in rows]
         place = {row: i for i, row in enumerate(rows)}
-        x = m.embed([run.tokens[p] for p in rows])
+        x = m.embed(run.read(rows))
         for layer in range(m.layers):
             changed = salient if self.approximate else rows
             at = [place[p] for p in changed]

@@ -67,7 +67,7 @@ class Evicted(FastDllm):
         record.visible = list(range(run.n))
         if run.inner == 0:
             self.lists = {}
-        x = m.embed([run.tokens[p] for p in rows])
+        x = m.embed(run.read(rows))
         for layer in range(m.layers):
             h = m.attention_norm(layer, x)
             q = m.rotate(m.query(layer, h), rows)

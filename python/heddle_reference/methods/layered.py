@@ -78,7 +78,7 @@ class ByLayer(Method):
         plan = [self.planned(run, layer) for layer in range(m.layers)]
         alive = sorted(set().union(*(rows for rows, _, _ in plan)))
         x = torch.zeros(run.n, m.width)  # of every position, for plainness
-        x[alive] = m.embed([run.tokens[p] for p in alive])
+        x[alive] = m.embed(run.read(alive))
         changed = sorted(set(run.history[-1]) if run.history else [])
         gone = set()  # by choice
         for layer, (rows, among, how) in enumerate(plan):

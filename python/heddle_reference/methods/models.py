@@ -14,7 +14,14 @@ from ..model import Model, probabilities, rms_norm
 
 
 class Pieces:
-    """What every family shares; x is [rows, width], t is [heads, rows, dim]."""
+    """What every family shares; x is [rows, width], t is [heads, rows, dim].
+    ordinary: the tokens of the vocabulary that config.json does not name as special."""
+
+    def name_tokens(self, config, rows):
+        """rows: of the embedding."""
+        self.mask, self.eos = config["mask_token_id"], config["eos_token_id"]
+        special = {self.mask, self.eos, config.get("pad_token_id")}
+        self.ordinary = [token for token in range(rows) if token not in special]
 
     def split(self, x, heads):
         """[rows, heads * dim] as [heads, rows, dim]."""
@@ -45,7 +52,7 @@ class Llada(Pieces):
         self.layers, self.heads, self.kv_heads = model.layers, model.heads, model.kv_heads
         self.width = self.weights["model.transformer.wte.weight"].shape[1]
         self.dim = self.width // self.heads
-        self.mask, self.eos = c["mask_token_id"], c["eos_token_id"]
+        self.name_tokens(c, len(self.weights["model.transformer.wte.weight"]))
         self.head_name = "wte" if c.get("weight_tying") else "ff_out"
 
     def weight(self, layer, name):
@@ -95,7 +102,7 @@ class Dream(Pieces):
         self.layers, self.heads = c["num_hidden_layers"], c["num_attention_heads"]
         self.kv_heads, self.width = c["num_key_value_heads"], c["hidden_size"]
         self.dim = self.width // self.heads
-        self.mask, self.eos = c["mask_token_id"], c["eos_token_id"]
+        self.name_tokens(c, len(weights["model.embed_tokens.weight"]))
         self.head_name = "model.embed_tokens" if c.get("tie_word_embeddings") else "lm_head"
 
     def weight(self, layer, name):

@@ -255,7 +255,7 @@ class Dense(Method):
 
     def forward(self, run, record):
         m, rows = run.pieces, list(range(run.n))
-        x = m.embed(run.tokens)
+        x = m.embed(run.read())
         for layer in range(m.layers):
             h = m.attention_norm(layer, x)
             q, k = m.rotate(m.query(layer, h), rows), m.rotate(m.key(layer, h), rows)

@@ -7,6 +7,7 @@ import sys
 
 import torch
 
+from .. import philox
 from .commit import Drafting, predict, present
 from .trace import Record
 
@@ -19,7 +20,8 @@ class Run:
     history: the positions committed by each pass so far. edited, revoked: those
     to which the last pass gave other tokens, and of which it made masks again.
     sure: of each position that is masked the confidence of its last prediction,
-    if there was one.
+    if there was one. noise: the seed of what is read in place of the block's
+    masks; None: masks.
     """
 
     def __init__(self, pieces, prompt, gen_length, stop=None):
@@ -31,9 +33,21 @@ class Run:
         self.tokens = list(prompt) + [pieces.mask] * gen_length
         self.prompt, self.gen, self.n = len(prompt), gen_length, len(prompt) + gen_length
         self.step, self.history, self.revoked, self.edited, self.sure = 0, [], [], [], {}
+        self.noise = None
 
     def masked(self):
         return [p for p, t in enumerate(self.tokens) if t == self.pieces.mask]
+
+    def noisy(self):
+        """Positions of which a step reads another token than the one before did, though none was made."""
+        return [] if self.noise is None else [p for p in self.masked() if self.block_start <= p < self.block_end]
+
+    def read(self, positions=None):
+        """The tokens that the step reads, of all positions or these."""
+        tokens, ordinary = list(self.tokens), self.pieces.ordinary
+        for p in self.noisy():
+            tokens[p] = ordinary[int(philox.uniforms(self.noise, philox.NOISE, self.step, p)[0] * len(ordinary))]
+        return tokens if positions is None else [tokens[p] for p in positions]
 
     def first_eos(self):
         """Where the response's first EOS stands; n if there is none."""
@@ -114,6 +128,7 @@ def generate(pieces, prompt, gen_length, method, rule, confidence="probability",
     EOS are ignored, decoded ones as well. drafts: records have the forward "pass"
     that makes a step if so many are drafted ahead, but for the steps `alone`."""
     run, records, drafting = Run(pieces, prompt, gen_length, stop), [], Drafting(drafts, alone)
+    run.noise = rule.noise
     rule.begin(run)
     method.begin(run)
     while not run.ended() and rule.next(run):

@@ -238,6 +238,8 @@ class TextTest(unittest.TestCase):
                 "drafted-steps": commit(verify=3) + attend(),
                 "token-edit": commit("above", 0.7, edit=0.5, further=16) + attend(),
                 "entropy-bound": commit("entropy", 0.1) + attend(),
+                "renoise": heddle.visible((heddle.before_block | block).fixed(start)) +
+                commit("above", 0.95, renoise=True) + attend(),
                 "per-layer": attend(columns(keep="1/8", group=128), refresh=every(8)) +
                 attend(layers=(0, 1)) + attend(window(256), layers=(-1, -1)),
                 "columns-across-layers": attend(
@@ -650,6 +652,16 @@ class WrongTest(unittest.TestCase):
                       str(schedule("a", commit("best", 2, passes=3, verify=4, stop="eos"))))
         with self.assertRaisesRegex(TypeError, "verify"):
             commit(verify="all")
+
+    def test_renoising(self):
+        self.assertIn("commit entropy(0.1) edit(above = 0.9) renoise passes(at_least = 2)",
+                      str(schedule("a", commit("entropy", 0.1, edit=0.9, renoise=True, passes=2))))
+        self.assertNotIn("renoise", str(schedule("a", commit("entropy", 0.1))))
+        with self.assertRaisesRegex(TypeError, "renoise: expected True or False, found 1"):
+            commit("above", 0.9, renoise=1)
+        written = "heddle.schedule @a {\n  commit above(0.9)\n      renoise\n  attend dense\n}\n"
+        self.assertEqual(len(heddle.parse(written).statements), 2)
+        self.assertIn("commit above(0.9) renoise", heddle.canonical(written))
 
     def test_editing(self):
         self.assertIn("commit above(0.7) edit(above = 0.5) stop(eos)",

@@ -91,3 +91,11 @@ heddle.schedule @drafts {
   commit quota stop(eos) verify(drafts = 3) passes(at_least = 2)
   attend dense
 }
+
+// CHECK-LABEL: heddle.schedule @noise
+heddle.schedule @noise {
+  // CHECK: commit entropy(0.1) revoke(below = 0.2) edit(above = 0.9) renoise passes(at_least = 2) stop(eos){{$}}
+  commit entropy(0.1) stop(eos) renoise passes(at_least = 2) edit(above = 0.9)
+      revoke(below = 0.2)
+  attend dense
+}

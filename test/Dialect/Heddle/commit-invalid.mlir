@@ -378,3 +378,78 @@ heddle.schedule @M2 {
   commit entropy(1025)
   attend dense
 }
+
+// -----
+
+heddle.schedule @M17 {
+  %start = cadence first(1) in block
+  // expected-error@+1 {{puts noise in the place of masks, which the last commit, the one without a cadence, says of the whole run; write `renoise` there}}
+  commit best(1) on %start renoise
+  commit above(0.9)
+  attend dense
+}
+
+// -----
+
+// What is cached of a masked position is of another step's noise.
+heddle.schedule @R15 {
+  %start = cadence first(1) in block
+  %some = positions undecoded(first = 4)
+  %new = positions committed(last = 1)
+  %rows = union %some, %new
+  reuse kv
+  recompute all on %start
+  // expected-error@+1 {{computes rows that need not hold every masked position of the block, in whose place `renoise` puts other noise at each step, so that the keys and values of former noise would stay cached; add `positions undecoded` or the block to them}}
+  recompute %rows
+  commit above(0.9) renoise
+  attend dense
+}
+
+// -----
+
+// Nor is what it was before it became a token.
+heddle.schedule @R15 {
+  %start = cadence first(1) in block
+  %rows = positions undecoded
+  reuse kv
+  recompute all on %start
+  // expected-error@+1 {{computes rows that need not hold what became a token at the step before, in whose place `renoise` had put noise, so that the keys and values of noise would stay cached; add committed(last = 1) to them}}
+  recompute %rows
+  commit above(0.9) renoise
+  attend dense
+}
+
+// -----
+
+// The last step of a block makes tokens, too.
+heddle.schedule @R15 {
+  %start = cadence first(1)
+  %rows = positions block
+  reuse kv
+  recompute all on %start
+  // expected-error@+1 {{computes rows that need not hold what became a token at the step before}}
+  recompute %rows
+  commit above(0.9) renoise
+  attend dense
+}
+
+// -----
+
+// The windows of masks that move in phases keep what they do not compute.
+heddle.schedule @R15 {
+  %phase = cadence every(8)
+  %decoded = positions decoded
+  %external = positions undecoded(first = 32)
+  %known = union %decoded, %external
+  %seen = fix %known on %phase
+  %active = positions undecoded(first = 8)
+  %new = positions committed(since = %phase)
+  %rows = union %active, %new
+  visible %seen
+  reuse kv
+  recompute all on %phase
+  // expected-error@+1 {{computes rows that need not hold every masked position of the block}}
+  recompute %rows
+  commit quota within(%active) renoise
+  attend dense
+}

@@ -222,6 +222,22 @@ heddle.schedule @R18 {
 
 // -----
 
+heddle.schedule @R18 {
+  %c = cadence first(1) in block
+  %b = positions block
+  %first = positions undecoded(first = 1)
+  %others = except %b, %first
+  reuse kv
+  recompute all on %c
+  // expected-error@+1 {{may let rows end of masked positions, in whose place `renoise` puts other noise at each step, so that the keys and values of former noise would stay cached; let its layers `reuse kv, output, ffn`}}
+  recompute least_similar(keep = 1/2, among = %others) in %b in layers(2 to 5)
+  recompute %b
+  commit above(0.6) renoise
+  attend dense
+}
+
+// -----
+
 heddle.schedule @U9 {
   %c = cadence first(1) in block
   %b = positions block

@@ -285,3 +285,11 @@ heddle.schedule @drafted {
   commit quota verify(drafts = 3)
   attend dense
 }
+
+// What steps read in place of masks, too.
+// CHECK-LABEL: heddle.plan @noise
+// CHECK: heddle.commit quota renoise verify(drafts = 3)
+heddle.schedule @noise {
+  commit quota renoise verify(drafts = 3)
+  attend dense
+}

@@ -239,6 +239,35 @@ heddle.schedule @verifying(ahead = 5) {
   attend dense
 }
 
+// What is kept of masked positions is made anew.
+// CHECK-LABEL: heddle.schedule @renoising
+heddle.schedule @renoising {
+  %start = cadence first(1) in block
+  %rows = positions block
+  %masked = positions undecoded
+  %made = positions committed(last = 1)
+  %changed = union %masked, %made
+  reuse kv, attention(outside = %rows, on = %start, refresh = %changed)
+  recompute all on %start
+  recompute %rows
+  commit best(1) on %start
+  // CHECK: commit above(0.95) renoise{{$}}
+  commit above(0.95) renoise
+  attend dense
+}
+
+// CHECK-LABEL: heddle.schedule @salient_noise
+heddle.schedule @salient_noise {
+  %full = cadence first(4)
+  %response = positions response
+  reuse kv, context(propagating), ffn
+  recompute all on %full
+  recompute salient(below = 0.99) in %response
+  // CHECK: commit quota renoise{{$}}
+  commit quota renoise
+  attend dense
+}
+
 // CHECK-LABEL: heddle.schedule @selections
 heddle.schedule @selections {
   %once = cadence first(1)

@@ -134,6 +134,46 @@ heddle.schedule @U10 {
 
 // -----
 
+heddle.schedule @U17 {
+  %start = cadence first(1) in block
+  %block = positions block
+  // expected-error@+1 {{keeps attention of masked positions, in whose place `renoise` puts other noise at each step, and of what became a token at the step before; let `refresh` name both: a union of positions undecoded and committed(last = 1)}}
+  reuse kv, attention(outside = %block, on = %start)
+  recompute all on %start
+  recompute %block
+  commit above(0.9) renoise
+  attend dense
+}
+
+// -----
+
+heddle.schedule @U17 {
+  %start = cadence first(1) in block
+  %block = positions block
+  %new = positions committed(last = 1)
+  // expected-error@+1 {{keeps attention of masked positions, in whose place `renoise` puts other noise at each step}}
+  reuse kv, attention(outside = %block, on = %start, refresh = %new)
+  recompute all on %start
+  recompute %block
+  commit above(0.9) renoise
+  attend dense
+}
+
+// -----
+
+heddle.schedule @U17 {
+  %start = cadence first(1) in block
+  %block = positions block
+  // expected-error@+1 {{keeps attention of masked positions, in whose place `renoise` puts other noise at each step}}
+  reuse kv, attention(outside = %block, on = %start, refresh = least_similar(keep = 1/4) in %block)
+  recompute all on %start
+  recompute %block
+  commit above(0.9) renoise
+  attend dense
+}
+
+// -----
+
 heddle.schedule @U2_outside {
   %start = cadence first(1) in block
   %block = positions block

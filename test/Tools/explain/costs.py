@@ -112,6 +112,14 @@ TEXTS = {
     "layers-salient": ("%start = cadence first(1) in block  %block = positions block  reuse kv in layers(0)  "
                        "reuse kv, context, ffn  recompute all on %start  recompute %block in layers(0 to 1)  "
                        "recompute salient(below = 0.99) in %block  attend dense", "at_most", "exact"),
+    "renoised": ("commit best(3) renoise  attend dense", "at_most", "exact"),
+    "renoised-cached": ("%start = cadence first(1) in block  %masked = positions undecoded  %new = positions committed(last = 1)  "
+                        "%rows = union %masked, %new  reuse kv  recompute all on %start  recompute %rows  "
+                        "commit entropy(2) renoise  attend dense", "at_most", "exact"),
+    "renoised-salient": ("%start = cadence first(1) in block  %rows = positions from(block)  reuse kv, context, ffn  "
+                         "recompute all on %start  recompute salient(below = 0.99) in %rows  "
+                         "commit best(4) renoise  attend dense", "at_most", "exact"),
+    "renoised-verified": ("commit quota renoise verify(drafts = 3)  attend dense", "about", "exact"),
     "drift-of-attention": ("%refresh = cadence drift(attention, below = 0.9, within = 7, layer = 2)  "
                            "%cols = select columns(keep = 1/5, group = 16) by mean_probability on %refresh  "
                            "attend pairs(%cols)", "about", "exact"),

@@ -266,8 +266,9 @@ private:
 
   /// The commits of a schedule in which every masked position has its row; with
   /// `mayRevoke` also each that a commit made a mask again, and with `mayEdit`
-  /// each of which it made another token.
-  void commits(bool mayRevoke = true, bool mayEdit = false) {
+  /// each of which it made another token. With both, masks may be noise.
+  void commits(bool mayRevoke = true, bool mayEdit = false,
+               bool mayRenoise = true) {
     if (below(3) == 0)
       return;
     if (below(2)) {
@@ -285,6 +286,8 @@ private:
       rule += " revoke(below = " + oneOf({"0.9", "1/50", "1/1"}) + ")";
     if (mayEdit && below(4) == 0)
       rule += edit();
+    if (mayRevoke && mayEdit && mayRenoise && below(3) == 0)
+      rule += " renoise";
     if (below(4) == 0)
       rule += " passes(at_least = 2)";
     if (below(4) == 0)
@@ -311,7 +314,8 @@ private:
                                         "even"};
     if (below(3) == 0)
       add("commit " + oneOf(rules) + onSome(/*byDrift=*/false));
-    add("commit " + oneOf(rules) + " verify(drafts = " + number(1, 4) + ")" +
+    add("commit " + oneOf(rules) + oneOf({"", "", " renoise"}) +
+        " verify(drafts = " + number(1, 4) + ")" +
         oneOf({"", "", " stop(eos)", " passes(at_least = 2)"}));
   }
 
@@ -370,7 +374,11 @@ private:
     }
     std::string inside = range();
     std::string refreshed;
-    if (below(3)) {
+    const bool changed = !window && below(4) == 0;
+    if (changed) {
+      std::string masks = value("p", "positions undecoded");
+      refreshed = ", refresh = " + withRecent(masks);
+    } else if (below(3)) {
       refreshed = ", refresh = ";
       if (below(2))
         refreshed +=
@@ -381,13 +389,13 @@ private:
     add("reuse kv" + oneOf({"", ", ffn"}) + ", attention(outside = " + inside +
         ", on = " + start + refreshed + ")");
     add("recompute all on " + start);
-    const bool edits = below(3) == 0;
+    const bool edits = changed || below(3) == 0;
     std::string rows =
         window ? value("p", "positions undecoded(first = 9)") : masked();
     if (edits)
       rows = withRecent(rows);
     add("recompute " + rows);
-    commits(/*mayRevoke=*/!window, edits);
+    commits(/*mayRevoke=*/!window, edits, /*mayRenoise=*/changed);
   }
 
   /// All rows now and then, else those of the response as `exact` says:

@@ -276,6 +276,13 @@ TEST_F(RandomSchedules, EveryWordIsDrawn) {
     GTEST_SKIP() << "one schedule holds few words";
   std::map<std::string, int> drawn;
   // What is said of edits beside: in an order, in windows, with layers' rows.
+  // Of noise beside: with drafts, what is kept of attention, rows by choice.
+  std::map<std::string, int> noisy = {{"verify\\(", 0},
+                                      {"attention\\(outside", 0},
+                                      {"recompute salient\\(", 0},
+                                      {"recompute least_similar", 0},
+                                      {" edit\\(", 0},
+                                      {" revoke\\(", 0}};
   std::map<std::string, int> beside = {{"commit random_order", 0},
                                        {"visible %", 0},
                                        {"visible all", 0},
@@ -291,7 +298,12 @@ TEST_F(RandomSchedules, EveryWordIsDrawn) {
     if (text.find(" edit(") != std::string::npos)
       for (auto &[shape, count] : beside)
         count += std::regex_search(text, std::regex(shape));
+    if (text.find(" renoise") != std::string::npos)
+      for (auto &[shape, count] : noisy)
+        count += std::regex_search(text, std::regex(shape));
   }
+  for (const auto &[shape, count] : noisy)
+    EXPECT_GT(count, 0) << "no noise is drawn beside " << shape;
   for (const auto &[shape, count] : beside)
     EXPECT_GT(count, 0) << "no edit is drawn beside " << shape;
   const std::set<std::string> language = test::wordsOfLanguage(&context);

@@ -145,6 +145,7 @@ std::set<std::string> test::wordsOfLanguage(MLIRContext *context) {
   listFields<bundle::CommitRule>("commit", words);
   words.insert("cadence two");
   words.insert("commit passes");
+  words.insert("commit renoise");
   words.insert("commit verify");
   for (size_t kind = 0; kind < bundle::setNames().size(); ++kind)
     if (bundle::Term term = {.kind = static_cast<bundle::Term::Kind>(kind)};
@@ -183,6 +184,7 @@ static void countValue(Attribute value, std::map<std::string, int> &words) {
   if (auto rule = dyn_cast<CommitRuleAttr>(value)) {
     countFields("commit", rule.getValue());
     words["commit passes"] += rule.getValue().leastPasses != 1;
+    words["commit renoise"] += rule.getValue().renoises;
     words["commit verify"] += rule.getValue().verifies();
   }
   if (auto term = dyn_cast<TermAttr>(value)) {

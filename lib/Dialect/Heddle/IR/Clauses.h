@@ -77,6 +77,7 @@ void clausesOf(V &v, Heard<V, ::heddle::bundle::CommitRule> &x) {
   v.operand("on");
   v.clause("revoke", x.revokes(), [&x](auto &v) { detail::revoking(v, x); });
   v.clause("edit", x.edits(), [&x](auto &v) { detail::editing(v, x); });
+  v.clause("renoise", x.renoises);
   v.clause("passes", x.leastPasses != 1,
            [&x](auto &v) { detail::lasting(v, x); });
   v.clause("verify", x.verifies(), [&x](auto &v) { detail::drafting(v, x); });

@@ -744,6 +744,7 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
     | `revoke(below = r)` | of the block's tokens that earlier steps committed those whose probability is now below r become masks again, the least probable first, fewer than the step commits |
     | `edit(above = r)` | those of these tokens in whose place their rows now predict another one with probability r and more become that one, at the steps that commit or find no mask in their block |
     | `edit(above = r, further = n)` | the same; and after such a step that leaves its block without masks and has changed something, the block takes another pass, at most n of them |
+    | `renoise` | at each step the model reads a token that is drawn anew in place of the mask token at each masked position of the block: said of the whole run by the last commit |
     | `passes(at_least = n)` | a block takes at least n steps, also when none of its positions is masked any more, unless the sequence ends: said of the whole run by the last commit |
     | `verify(drafts = n)` | up to n steps after a step are drafted from the latest predictions and verified in its forward pass, by a further copy of the sequence for each; those that come out as drafted are made, and the one behind them. The tokens are those of the same schedule without it, in fewer forward passes: said of the whole run by the last commit |
     | `stop(eos)` | after these steps the response's first EOS is looked for; once it is found, the sequence ends when no masked position stands before it, and what is still masked becomes EOS |
@@ -756,6 +757,7 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
     commit above(0.9)
     commit above(0.6) revoke(below = 0.9)
     commit above(0.7) edit(above = 0.5, further = 16)
+    commit above(0.95) renoise
     commit best(1) within(%first) on %start
     commit quota within(%active) stop(eos)
     commit quota verify(drafts = 3)
@@ -763,7 +765,8 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
 
     Source: Fast-dLLM (above, factor; released code: last_alone, timesteps,
     even_above, passes), LLaDA (even), Window-Diffusion (within, stop), dKV-Cache (random_order),
-    WINO (revoke), FreeDave, SSD (verify), LLaDA2.1 (edit), EB-Sampler (entropy).
+    WINO (revoke), FreeDave, SSD (verify), LLaDA2.1 (edit), EB-Sampler (entropy),
+    DiffusionGemma's samplers (renoise).
   }];
   let arguments = (ins Heddle_CommitRuleAttr:$rule,
                        Optional<Heddle_PositionsType>:$within,

@@ -278,7 +278,7 @@ heddle.schedule @layers {
 // Further passes are counted as without noise, which takes no step more and no row less.
 // RUN: heddlec %s --schedule=noise --compile-to=plan --explain --steps=8 --length=16 --prompt=8 --block-length=4 | FileCheck %s --check-prefix=NOISE
 // RUN: heddlec %s --schedule=planned_noise --compile-to=plan --explain --steps=8 --length=16 --prompt=8 --block-length=4 | FileCheck %s --check-prefix=PLANNED-NOISE
-// NOISE: of a dense run: operations at most 150.0%
+// NOISE: of a dense run: operations at most 151.0%
 // NOISE: commits above(0.9), edits tokens above 0.5, in at most 2 further passes, noise in place of the block's masks{{$}}
 heddle.schedule @noise {
   commit above(0.9) edit(above = 0.5, further = 2) renoise

@@ -54,6 +54,7 @@ SCHEDULES = {
     "d2-cache --set=count=4 --set=near=3": ("about", "exact"),
     "dyllm": ("at_most", "exact"),
     "fast-dllm-dual-parallel": ("at_most", "exact"),
+    "renoise": ("at_most", "exact"),
     "columns-window-sinks": ("at_most", "at_most"),
 }
 

@@ -71,6 +71,14 @@ void optional(V &v, const char *name, T &value, bool there, R rule) {
     v(name, value, rule);
 }
 
+/// A word that is not there where it says nothing.
+template <typename V, typename T> void flag(V &v, const char *name, T &value) {
+  if constexpr (requires { v.flag(name, value); })
+    v.flag(name, value);
+  else if (v.has(name, value))
+    v(name, value, Flag{});
+}
+
 template <typename V> void fields(V &v, In<V, When> &x) {
   v("kind", x.kind, Kind{});
   if (x.kind != When::Kind::Otherwise)
@@ -255,6 +263,8 @@ template <typename V> void fields(V &v, In<V, Phase::Measure> &x) {
 template <typename V> void fields(V &v, In<V, Phase> &x) {
   v("when", x.when);
   v("attention", x.attention, ofKernels);
+  if (v.has("shadow", x.shadow >= 0))
+    v("shadow", x.shadow, ofKernels);
   if (v.has("scoring", x.scoring >= 0))
     v("scoring", x.scoring, ofKernels);
   if (v.has("refreshes_first", x.choosesFirst))
@@ -332,6 +342,8 @@ template <typename V> void form(V &v, In<V, CommitRule> &x) {
   v("kind", x.kind, Kind{});
   if (x.hasRatio())
     v("ratio", x.ratio, Lone{UpTo{x.isAbove() ? 1 : maxFactor}});
+  if (x.isAbove())
+    flag(v, "strictly", x.strictly);
   if (x.kind == CommitRule::Kind::Factor)
     v("last_alone", x.lastAlone, Flag{});
   if (x.kind == CommitRule::Kind::Best)
@@ -339,6 +351,13 @@ template <typename V> void form(V &v, In<V, CommitRule> &x) {
 }
 
 /// The numbers of each of its clauses.
+template <typename V> void limiting(V &v, In<V, CommitRule> &x) {
+  v("limit_share", x.limitShare, Spelt{UpTo{}, "share"});
+  optional(v, "limit_least", x.limitLeast, x.limitLeast > 1,
+           Spelt{counted, "least"});
+  optional(v, "limit_most", x.limitMost, x.limitMost < maxCount,
+           Spelt{counted, "most"});
+}
 template <typename V> void revoking(V &v, In<V, CommitRule> &x) {
   v("revoke_below", x.revokeBelow, Spelt{UpTo{}, "below"});
 }
@@ -359,8 +378,16 @@ template <typename V> void drafting(V &v, In<V, CommitRule> &x) {
 template <typename V> void fields(V &v, In<V, CommitRule> &x) {
   form(v, x);
   v("within", x.within, ofPositionsOrAll);
-  if (v.has("revoke_below", x.revokes()))
+  if (v.has("limit_share", x.isLimited()))
+    limiting(v, x);
+  if (v.has("revoke_below", x.revokes())) {
     revoking(v, x);
+    if (v.has("revoke_by", x.revokeBy != CommitRule::RevokeBy::Row))
+      v("revoke_by", x.revokeBy);
+    if (v.has("revoke_fewer_than",
+              x.revokeFewerThan != CommitRule::RevokeFewerThan::Step))
+      v("revoke_fewer_than", x.revokeFewerThan);
+  }
   if (v.has("edit_above", x.edits()))
     editing(v, x);
   v("stop_at_eos", x.stopAtEos);

@@ -22,6 +22,7 @@ int64_t sameUntil(SinksSet, const Term &, int64_t) {
 int64_t sameUntil(RandomBlocksSet, const Term &term, int64_t query) {
   return (query / term.size + 1) * term.size;
 }
+int64_t sameUntil(OthersSet, const Term &, int64_t query) { return query + 1; }
 
 int64_t sameUntil(const Term &term, int64_t query) {
   int64_t until = withSet(term, [&](auto set) {

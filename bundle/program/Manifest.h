@@ -404,6 +404,9 @@ struct When {
 struct Phase {
   When when;
   int64_t attention = -1; ///< index into Manifest::kernels
+  /// That of the rows of shadows (CommitRule::revokeBy), over the keys of their
+  /// sequence and their own: index into Manifest::kernels; -1: there are none.
+  int64_t shadow = -1;
   /// An attention over all active rows for its log-sum-exps alone, by which a
   /// refresh scores where those of scorer() are not its own.
   struct Scoring {
@@ -601,13 +604,35 @@ struct CommitRule {
   Kind kind = Kind::Quota;
   Ratio ratio;            ///< Above, Factor, EvenAbove, Entropy
   int64_t count = 0;      ///< Best
+  bool strictly = false;  ///< isAbove(): those of more confidence than `ratio`
   bool lastAlone = false; ///< Factor: where only the last candidate fails, it
                           ///< is taken too. Source: Fast-dLLM's released code
   int64_t within = -1;    ///< index into Manifest::positions: of these only
+  /// Above 0: of m candidates a step takes at most floor(share m), but not
+  /// fewer than `limitLeast` and not more than `limitMost`.
+  Ratio limitShare;
+  int64_t limitLeast = 1, limitMost = maxCount;
   /// Above 0: of the block's tokens that earlier steps committed, and whose
   /// predicting rows the step computes, those whose probability is below it
   /// become masks again, the least probable first, fewer than the step commits.
   Ratio revokeBelow;
+  /// By which row the probability of a token is.
+  enum class RevokeBy {
+    Row,    ///< the one that predicts the position
+    Shadow, ///< that of a second view of the block, which the step computes
+            ///< besides: a mask in each row that predicts one of the block's
+            ///< positions. Such a row attends to the sequence, but for the
+            ///< position that it predicts, and to the rows of the view, to
+            ///< which no other row does. Source: WINO's released code
+  };
+  RevokeBy revokeBy = RevokeBy::Row;
+  /// Fewer than which step commits are revoked.
+  enum class RevokeFewerThan {
+    Step,       ///< this one
+    StepBefore, ///< the one before it in the block; and none where this one
+                ///< commits a single token, or none. Source: likewise
+  };
+  RevokeFewerThan revokeFewerThan = RevokeFewerThan::Step;
   /// Above 0: those of these tokens in whose place the row draws another one of
   /// this probability and more are replaced by it, before any is revoked, by a
   /// step that commits or finds no mask in its block.
@@ -652,6 +677,10 @@ struct CommitRule {
     return isAbove() || kind == Kind::Factor || kind == Kind::Entropy;
   }
   bool revokes() const { return revokeBelow.num > 0; }
+  bool hasShadow() const { return revokes() && revokeBy == RevokeBy::Shadow; }
+  bool isLimited() const { return limitShare.num > 0; }
+  /// How many of so many candidates a step takes at most.
+  int64_t limitOf(int64_t candidates) const;
   bool verifies() const { return drafts > 0; }
   bool edits() const { return editAbove.num > 0; }
   /// Whether `ratio` is a confidence, at most 1.

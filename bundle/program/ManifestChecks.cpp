@@ -690,6 +690,8 @@ void checkPhaseFields(Problem &in, const Manifest &manifest) {
       at(at("rules", found->rule) + ".phases", found->phase);
   if (found->refresh)
     return in.fail(at(path + ".refreshes", *found->refresh), found->what);
+  if (found->shadow)
+    return in.fail(path + ".shadow", found->what);
   const bool isOlder =
       manifest.rules[found->rule].phases[found->phase].measures.empty();
   in.fail(path + (isOlder ? "" : ".measures"),

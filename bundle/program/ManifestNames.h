@@ -46,6 +46,12 @@ constexpr auto namesOf(CommitRule::Kind) {
                               "best", "timesteps", "even", "even_above",
                               "entropy"});
 }
+constexpr auto namesOf(CommitRule::RevokeBy) {
+  return std::to_array<Name>({"row", "shadow"});
+}
+constexpr auto namesOf(CommitRule::RevokeFewerThan) {
+  return std::to_array<Name>({"step", "step_before"});
+}
 constexpr auto namesOf(Encoding) {
   return std::to_array<Name>({"int32", "uint16", "bitmap"});
 }

@@ -24,7 +24,8 @@ std::string bundle::words(const Term &term, std::string_view selection) {
                 ? detail::spellShare(term.share)
                 : std::to_string(term.*number.number);
   }
-  text = detail::nameOf(term.kind) + "(" + text + ")";
+  text = text.empty() ? "" : "(" + text + ")";
+  text = detail::nameOf(term.kind) + text;
   for (const Term &each : term.within)
     text += " within " + words(each);
   return text;

@@ -41,6 +41,7 @@
 #include <array>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -62,7 +63,8 @@ struct Term {
     Blocks,
     Window,
     Sinks,
-    RandomBlocks
+    RandomBlocks,
+    Others
   }; // as in Sets
   Kind kind = Kind::Window;
   int64_t size = 0;
@@ -213,6 +215,21 @@ struct RandomBlocksSet {
   }
 };
 
+/// All keys but the one at the query's position.
+struct OthersSet {
+  static constexpr std::string_view name = "others";
+  static constexpr std::array<SetNumber, 0> numbers = {};
+  static bool contains(const Term &, const Term &) { return true; }
+  static bool holds(const Term &, int64_t query, int64_t key, int64_t) {
+    return key != query;
+  }
+  static KeyRun runs(const Term &, int64_t query, int64_t from, int64_t) {
+    constexpr int64_t end = std::numeric_limits<int64_t>::max();
+    return from < query ? KeyRun{from, query}
+                        : KeyRun{std::max(from, query + 1), end};
+  }
+};
+
 /// The keys that a selection lists for the query's group.
 struct ColumnsSet : ListSet {
   static constexpr std::string_view name = "columns", groupName = "group";
@@ -244,8 +261,8 @@ struct BlocksSet : ListSet {
 };
 
 /// In the order of Term::Kind.
-using Sets =
-    std::tuple<ColumnsSet, BlocksSet, WindowSet, SinksSet, RandomBlocksSet>;
+using Sets = std::tuple<ColumnsSet, BlocksSet, WindowSet, SinksSet,
+                        RandomBlocksSet, OthersSet>;
 
 /// Calls `use` with the set of a term: where this folder goes by all kinds.
 template <size_t kind = 0, typename Use>

@@ -117,16 +117,37 @@ static std::optional<PhaseProblem> checkOuters(const Manifest &manifest,
       if (outer < 0 || before.count(outer))
         continue;
       if (all.count(outer))
-        return PhaseProblem{index, p, r,
+        return PhaseProblem{index, p, r, false,
                             "must come behind the refresh of the selection "
                             "that it chooses within"};
       if (!refreshed.count(outer))
-        return PhaseProblem{index, p, r,
+        return PhaseProblem{index, p, r, false,
                             "chooses within a selection that its rule does "
                             "not refresh"};
     }
   }
   return std::nullopt;
+}
+
+/// N18: the shadow's attention is the phase's, but for one key of each row.
+static std::string whyNoShadow(const Manifest &manifest, const Phase &phase) {
+  const bool wanted = anyCommit(manifest, &CommitRule::hasShadow);
+  if (!wanted || phase.shadow < 0)
+    return wanted ? "has no attention for shadows, by which a commit revokes"
+           : phase.shadow < 0
+               ? ""
+               : "has attention for shadows, by which no commit revokes";
+  const Kernel &own = manifest.kernels[static_cast<size_t>(phase.attention)];
+  const Kernel &kernel = manifest.kernels[static_cast<size_t>(phase.shadow)];
+  if (auto problem = checkShadow(own.terms.empty(), own.scores))
+    return "with kernel \"" + printable(own.name) + "\" " + *problem;
+  const std::vector<Term> others = {{.kind = Term::Kind::Others}};
+  return kernel.kind == Kernel::Kind::Attention && kernel.terms == others &&
+                 !kernel.writesLse && kernel.scores == own.scores
+             ? ""
+             : "needs for shadows attention over `others`, by the scores of "
+               "its own attention and without log-sum-exps, which kernel \"" +
+                   printable(kernel.name) + "\" is not";
 }
 
 std::optional<PhaseProblem>
@@ -135,6 +156,10 @@ heddle::bundle::checkPhases(const Manifest &manifest) {
   for (size_t i = 0; i < manifest.rules.size(); ++i) {
     if (auto problem = checkOuters(manifest, i))
       return problem;
+    for (size_t p = 0; p < manifest.rules[i].phases.size(); ++p)
+      if (std::string why = whyNoShadow(manifest, manifest.rules[i].phases[p]);
+          !why.empty())
+        return PhaseProblem{i, p, std::nullopt, true, std::move(why)};
     // N12: the signals that cadences go by.
     const std::vector<std::vector<Phase::Measure>> wanted =
         measuresOf(manifest, drifts, manifest.rules[i]);
@@ -142,7 +167,7 @@ heddle::bundle::checkPhases(const Manifest &manifest) {
       std::vector<Phase::Measure> found = manifest.rules[i].phases[p].measures;
       std::sort(found.begin(), found.end(), comesBefore);
       if (found != wanted[p])
-        return PhaseProblem{i, p, std::nullopt,
+        return PhaseProblem{i, p, std::nullopt, false,
                             "measures " + spelled(manifest, found) +
                                 ", expected " + spelled(manifest, wanted[p])};
     }

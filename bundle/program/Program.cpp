@@ -195,6 +195,12 @@ const CommitRule &heddle::bundle::commitAt(const Manifest &manifest,
   return dated ? manifest.datedCommits[*dated].rule : manifest.commit;
 }
 
+int64_t CommitRule::limitOf(int64_t candidates) const {
+  const auto share = static_cast<int64_t>(
+      static_cast<__int128>(limitShare.num) * candidates / limitShare.den);
+  return std::min(std::max(share, limitLeast), limitMost);
+}
+
 bool heddle::bundle::takesPlannedSteps(const Manifest &manifest,
                                        int64_t blockSteps) {
   return manifest.commit.leastPasses <= blockSteps &&

@@ -24,8 +24,8 @@ namespace heddle::bundle::detail {
 bool beginsAtSecond(const Cadence &cadence);
 
 /// checkProgram(). What it asks of reuse is in ReuseChecks.cpp, of layers,
-/// forms of selections, cadences and drafts in files of their own, of all else
-/// in ProgramChecks.cpp.
+/// forms of selections, cadences, drafts and shadows in files of their own, of
+/// all else in ProgramChecks.cpp.
 class Checker {
   using At = ProgramProblem::At;
 

@@ -437,8 +437,23 @@ void Checker::checkCommit() {
   }
   if (!problem)
     checkRule(dated.size(), manifest.commit);
+  // M18: what a step commits bounds what one step revokes, and not two.
+  const CommitRule *first = nullptr;
+  for (size_t i = 0; i <= dated.size(); ++i) {
+    const CommitRule &rule = i < dated.size() ? dated[i].rule : manifest.commit;
+    if (!rule.revokes())
+      continue;
+    if (first && first->revokeFewerThan != rule.revokeFewerThan)
+      return fail(At::Commit, i,
+                  "revokes fewer tokens than another step commits than an "
+                  "earlier commit does, so that a block might never end; write "
+                  "the same `fewer_than` for both");
+    first = &rule;
+  }
   if (!problem)
     problem = checkDrafts(manifest);
+  if (!problem)
+    problem = checkShadows(manifest);
 }
 
 void Checker::checkDrift() {
@@ -496,6 +511,18 @@ void Checker::checkRule(size_t index, const CommitRule &rule) {
                 "revokes tokens, of which an order that is drawn before the "
                 "run knows nothing; leave `revoke` out, or commit by "
                 "confidence");
+  // M15: what a step leaves out later ones take.
+  if (rule.isLimited() && rule.byQuota())
+    return fail(At::Commit, index,
+                "takes a planned number of tokens, which `at_most` would leave "
+                "short; leave `at_most` out, or commit by above, factor, best "
+                "or entropy");
+  if (rule.isLimited() && rule.limitLeast > rule.limitMost)
+    return fail(
+        At::Commit, index,
+        "may be limited to no fewer than " + std::to_string(rule.limitLeast) +
+            " tokens and no more than " + std::to_string(rule.limitMost) +
+            "; `least` of `at_most` is no more than `most`");
   SetFacts within = factsOf(rule.within);
   if (within.ofRows)
     return fail(At::Commit, index,

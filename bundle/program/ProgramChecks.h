@@ -90,6 +90,10 @@ std::optional<ProgramProblem> checkLayers(const Manifest &manifest,
 /// (CommitRule::drafts), if it says that they are. Part of checkProgram().
 std::optional<ProgramProblem> checkDrafts(const Manifest &manifest);
 
+/// What of a manifest keeps tokens from being revoked by shadows
+/// (CommitRule::revokeBy), if it says that they are. Part of checkProgram().
+std::optional<ProgramProblem> checkShadows(const Manifest &manifest);
+
 /// "has ...", if the selection breaks a rule by itself, whatever the sets that
 /// it names are.
 std::optional<std::string> checkForm(const Selection &selection);
@@ -120,12 +124,14 @@ void setMeasures(Manifest &manifest);
 struct PhaseProblem {
   size_t rule = 0, phase = 0;
   std::optional<size_t> refresh; ///< of its refreshes which one does
+  bool shadow = false;           ///< its attention of shadows does
   std::string what; ///< "measures ...": its subject is the phase or refresh
 };
 
-/// N12, P20: that phases measure what they are to, and refresh a selection
-/// within another one behind that one, in the same layers. Of a program that
-/// was checked, and rules whose indices are in range.
+/// N12, N18, P20: that phases measure what they are to, attend for shadows
+/// where there are some, and refresh a selection within another one behind that
+/// one, in the same layers. Of a program that was checked, and rules whose
+/// indices are in range.
 std::optional<PhaseProblem> checkPhases(const Manifest &manifest);
 
 /// "must be ...", if a layer's attention can't be divided into one over the
@@ -138,6 +144,10 @@ std::optional<std::string> checkOutside(bool dense, const Scores &scores);
 /// visible (Pass::unseen): its kernel is dense or not, and `scores` becomes of
 /// logits.
 std::optional<std::string> checkUnseen(bool dense, const Scores &scores);
+
+/// "must be ...", if a layer's attention can't be that of a shadow, too: its
+/// kernel is dense or not, and `scores` becomes of logits.
+std::optional<std::string> checkShadow(bool dense, const Scores &scores);
 
 /// Whether a step may see, of a program that was checked, positions of the
 /// prompt. Without them nothing predicts the response's first position in a

@@ -263,9 +263,9 @@ TEST(Program, PlacesOfARunOfBlocks) {
 
 TEST(Program, PhasesOfBlocks) {
   Rule rule;
-  rule.phases = {{{When::Kind::On, inBlock(at(3))}, 0, {}},
-                 {{When::Kind::Before, inBlock(at(3))}, 1, {}},
-                 {{When::Kind::Otherwise, {}}, 2, {}}};
+  rule.phases = {{{When::Kind::On, inBlock(at(3))}, 0, -1, {}},
+                 {{When::Kind::Before, inBlock(at(3))}, 1, -1, {}},
+                 {{When::Kind::Otherwise, {}}, 2, -1, {}}};
   EXPECT_EQ(phasesOfSteps(rule, 8, 4),
             (std::vector<size_t>{1, 1, 0, 2, 1, 1, 0, 2}));
   EXPECT_EQ(phasesOfSteps(rule, 4), (std::vector<size_t>{1, 1, 0, 2}));

@@ -53,14 +53,14 @@ Manifest heddle::bundle::testManifest() {
   manifest.kernels = {dense, columns, window, select};
 
   Rule usual;
-  usual.phases = {{{When::Kind::On, cadence}, 0, {{0, 3}}},
-                  {{When::Kind::Before, cadence}, 0, {}},
-                  {{When::Kind::Otherwise, {}}, 1, {}}};
+  usual.phases = {{{When::Kind::On, cadence}, 0, -1, {{0, 3}}},
+                  {{When::Kind::Before, cadence}, 0, -1, {}},
+                  {{When::Kind::Otherwise, {}}, 1, -1, {}}};
   Rule last;
   last.isDefault = false;
   last.firstLayer = -2;
   last.lastLayer = -1;
-  last.phases = {{{When::Kind::Otherwise, {}}, 2, {}}};
+  last.phases = {{{When::Kind::Otherwise, {}}, 2, -1, {}}};
   manifest.rules = {usual, last};
   return manifest;
 }
@@ -131,8 +131,8 @@ Manifest heddle::bundle::testRowsManifest() {
   manifest.kernels.back().group = 32;
   manifest.kernels.back().blocks = true;
   manifest.rules[0].phases = {
-      {{When::Kind::On, phase}, 0, {{0, 2}, {1, 3, scoringsOf(blocks, 0)}}},
-      {{When::Kind::Otherwise, {}}, 1, {}}};
+      {{When::Kind::On, phase}, 0, -1, {{0, 2}, {1, 3, scoringsOf(blocks, 0)}}},
+      {{When::Kind::Otherwise, {}}, 1, -1, {}}};
 
   using Kind = Positions::Kind;
   manifest.positions = {

@@ -12,8 +12,10 @@ from .schedule import (_OPERATORS, SCORERS, Cadence, Pairs, Schedule, Source, _P
 #: All other operations make values.
 _STATEMENTS = {"attend", "visible", "recompute", "reuse", "commit"}
 #: What a line begins with that goes on with the operation before it.
-_CLAUSE = re.compile(r"[,)%({=\d]|(by|on|in|of|or|then|with|among|always|at_once|alone|unseen|scores|within|revoke|edit|renoise|passes|pooled|"
+_CLAUSE = re.compile(r"[,)%({=\d]|(by|on|in|of|or|then|with|among|always|at_once|alone|unseen|scores|within|at_most|revoke|edit|renoise|passes|pooled|"
                      r"stop|verify|isolating|scaled_by|until|layers|pairs)\b")
+#: Sets that are said by one word.
+_ALONE = re.compile(r"\b(dense|others)$")
 _OPERAND = re.compile(r"%([A-Za-z0-9_$.-]+)")
 _HEAD = re.compile(r"heddle\.schedule\s+@([A-Za-z_][\w.$]*)\s*(?:\(([^()]*)\)\s*)?\{", re.ASCII)
 
@@ -85,7 +87,7 @@ class _Reader:
         operator = {word: operator for operator, word in _OPERATORS.items()}.get(op, "")
         if operator and found and isinstance(found[0], Pairs):
             return _PairSet(operator, found, name)
-        if op == "dense" or re.fullmatch(r"\([^()%]*\)", words):  # by arithmetic: window(64)
+        if _ALONE.fullmatch(op) or re.fullmatch(r"\([^()%]*\)", words):  # by arithmetic: window(64)
             return _SimplePairs(f"{op}{words}", name)
         if operator:
             form = "{}"
@@ -109,7 +111,7 @@ class _Reader:
                 continue
             inside = "scores(" in kept and depth > self.level
             begun = inside or kept.count("(") > kept.count(")") or kept.endswith((",", "=")) or \
-                re.fullmatch(r"(%\S+ *= *)?[\w.]+", kept) or \
+                re.fullmatch(r"(%\S+ *= *)?[\w.]+", kept) and not _ALONE.search(kept) or \
                 _CLAUSE.match(line) and not re.match(r"%\S+\s*=", line)
             if kept and not begun:
                 self.number = first

@@ -328,7 +328,7 @@ def pairs(word: str, *numbers: Union[int, Ratio], **named: int) -> Pairs:
     said = [str(number) if isinstance(number, Integral) and not isinstance(number, bool)
             else ratio_text(number, word) for number in numbers]
     said += [f"{name} = {_count(number, name)}" for name, number in named.items()]
-    return _SimplePairs(f"{word}({', '.join(said)})", {"window": "near"}.get(word, word))
+    return _SimplePairs(f"{word}({', '.join(said)})" if said else word, {"window": "near"}.get(word, word))
 
 
 @_outside
@@ -831,21 +831,28 @@ def recompute(rows: Union[Positions, Exact], *, on=None, alone: bool = False, un
 
 
 def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
-           last_alone: bool = False, within: Optional[Positions] = None, on=None,
-           revoke: Optional[Ratio] = None, edit: Optional[Ratio] = None, further: Optional[int] = None,
+           last_alone: bool = False, strictly: bool = False, within: Optional[Positions] = None, on=None,
+           at_most: Optional[Ratio] = None, least: Optional[int] = None, most: Optional[int] = None,
+           revoke: Optional[Ratio] = None, revoke_by: Optional[str] = None, fewer_than: Optional[str] = None,
+           edit: Optional[Ratio] = None, further: Optional[int] = None,
            renoise: bool = False, passes: Optional[int] = None, verify: Optional[int] = None,
            stop: Optional[str] = None) -> Schedule:
     """Which predictions become tokens.
 
     kind: "quota", "above" (value: a confidence, 0 to 1), "factor" (value: a ratio), "best" (value: how many),
     "timesteps", "even", "even_above" (a confidence), "entropy" (a sum in nats) or "random_order". last_alone: with "factor", the last candidate is
-    taken where it alone fails. within: positions that may be committed. on: a cadence or several, whose steps alone it
-    is for. revoke: tokens of the block whose probability falls below it become masks again, fewer at a step than it
-    commits. edit: tokens of the block in whose place the model now predicts another one, with this probability and
-    more, become that one. further: with edit, at most so many more passes of a block whose masks are gone, while each
-    changes something. renoise: masks of the block are read as noise, drawn anew at each step. passes: the fewest steps of a block. verify: so many steps at most are drafted ahead and verified
-    in one forward pass, for the same tokens. stop: "eos" or "eos, narrowing". TypeError for a value or last_alone that
-    the kind has not and for further without edit, ValueError for another word. Source: docs/Spec/Commit.md."""
+    taken where it alone fails. strictly: with "above" and "even_above", confidences exceed the value. within: positions
+    that may be committed. on: a cadence or several, whose steps alone it is for. at_most: of the candidates of a step at
+    most this share, but `least` if that is less, and `most` if it is more. revoke: tokens of the block whose probability
+    falls below it become masks again, fewer at a step than it commits. revoke_by: "shadow", by the probability in a
+    second view of the block, of masks, or "row". fewer_than: "step_before", fewer than the block's step before
+    committed, or "step". edit: tokens of the block in whose place the model now predicts another one, with this
+    probability and more, become that one. further: with edit, at most so many more passes of a block whose masks are
+    gone, while each changes something. renoise: masks of the block are read as noise, drawn anew at each step.
+    passes: the fewest steps of a block. verify: so many steps at most are drafted
+    ahead and verified in one forward pass, for the same tokens. stop: "eos" or "eos, narrowing". TypeError for a value,
+    last_alone or strictly that the kind has not and for what comes without at_most, revoke or edit, ValueError for
+    another word. Source: docs/Spec/Commit.md."""
     _one_of(kind, "commit", ("quota", "above", "factor", "best", "timesteps", "even",
                              "even_above", "entropy", "random_order"))
     text = f"commit {kind}"
@@ -853,17 +860,32 @@ def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
         raise TypeError(f"commit: {kind!r} takes {'no' if value is not None else 'a'} value")
     if _kind(last_alone, bool, "last_alone", "True or False") and kind != "factor":
         raise TypeError(f"commit: {kind!r} takes no last_alone; 'factor' does")
+    if _kind(strictly, bool, "strictly", "True or False") and kind not in ("above", "even_above"):
+        raise TypeError(f"commit: {kind!r} takes no strictly; 'above' and 'even_above' do")
     if value is not None:
         number = f"{_count(value, 'best')}" if kind == "best" else ratio_text(value, kind)
-        text += f"({number}{', last_alone' if last_alone else ''})"
+        text += f"({number}{', last_alone' if last_alone else ''}{', strictly' if strictly else ''})"
     values = ()
     if within is not None:
         text += " within({})"
         values += (_kind(within, Positions, "within", "a set of positions"),)
     when, cadences = _on(on)
     text += when
+    if at_most is not None:
+        text += f" at_most(share = {ratio_text(at_most, 'at_most')}"
+        text += "".join(f", {name} = {_count(each, name)}" for name, each in (("least", least), ("most", most))
+                        if each is not None) + ")"
+    elif least is not None or most is not None:
+        raise TypeError("commit: least and most bound a share; give at_most, too")
     if revoke is not None:
-        text += f" revoke(below = {ratio_text(revoke, 'revoke')})"
+        text += f" revoke(below = {ratio_text(revoke, 'revoke')}"
+        if revoke_by is not None:
+            text += f", by = {_one_of(revoke_by, 'revoke_by', ('row', 'shadow'))}"
+        if fewer_than is not None:
+            text += f", fewer_than = {_one_of(fewer_than, 'fewer_than', ('step', 'step_before'))}"
+        text += ")"
+    elif revoke_by is not None or fewer_than is not None:
+        raise TypeError("commit: revoke_by and fewer_than say how tokens are revoked; give revoke, too")
     if edit is not None:
         more = f", further = {_count(further, 'further')}" if further is not None else ""
         text += f" edit(above = {ratio_text(edit, 'edit')}{more})"

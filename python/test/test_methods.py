@@ -210,6 +210,52 @@ class CommitTest(unittest.TestCase):
         now = [0.95, 0.2, 0.9, 0.5, 0.2]
         self.assertEqual([rule.revoke(now, n) for n in (0, 1, 2, 3, 9)], [[], [], [1], [1, 4], [1, 4, 3]])
 
+    def test_wino_commits_a_share_and_revokes_fewer_than_before(self):
+        rule, state = commit.Wino(16), run.Run(tiny_llada(), [1, 2], 32)
+        rule.begin(state)
+        rule.next(state)
+        now = [0.95, 0.2, 0.9, 0.5, 0.2]
+        self.assertEqual(rule.choose(state, list(range(9)), [0.6] * 9), [0])  # does not exceed it
+        self.assertEqual(rule.revoke(now, 1), [])
+        self.assertEqual(rule.choose(state, list(range(9)), [0.61] * 9), [0, 1, 2, 3, 4, 5])
+        self.assertEqual(rule.revoke(now, 6), [])  # the step before took one
+        self.assertEqual(rule.choose(state, [5, 6, 7], [0.1, 0.7, 0.8]), [1, 2])
+        self.assertEqual(rule.revoke(now, 2), [1, 4, 3])
+        self.assertEqual(rule.choose(state, [5, 6], [0.7, 0.8]), [0, 1])
+        self.assertEqual(rule.revoke(now, 2), [1])
+        self.assertEqual(len(rule.choose(state, list(range(50)), [0.7] * 50)), 20)
+
+    def test_a_shadow_has_not_seen_the_token(self):
+        for family in FAMILIES:
+            pieces = family()
+            pieces.layers = 1  # behind the first layer all have seen all
+            state = run.Run(pieces, prompt_of(3, 5), 8)
+            rule, method = commit.Wino(8), pairs.Shadowed()
+            rule.begin(state)
+            rule.next(state)
+            state.tokens[5:13] = [3, pieces.mask, 4, 5, 6, pieces.mask, 7, 8]
+            states = lambda: dict(zip(*method.forward(state, trace.Record(pieces, 0, 1, state.n))))
+            before = states()
+            self.assertEqual(sorted(before), list(range(13)) + [13 + pieces.row_of(p) for p in range(5, 13)])
+            state.tokens[8] = 9
+            after = states()
+            changed = {row for row in before if not torch.equal(before[row], after[row])}
+            self.assertNotIn(method.row_again(state, 8), changed)
+            self.assertEqual(len(changed), len(before) - 1)
+            # Nothing of the sequence sees it.
+            plain = pairs.Dense().forward(state, trace.Record(pieces, 0, 1, state.n))[1]
+            self.assertTrue(torch.allclose(torch.stack([after[row] for row in range(13)]), plain, atol=1e-5))
+
+    def test_shadows_revoke_what_own_rows_do_not(self):
+        for family in FAMILIES:
+            made = [run.generate(family(), prompt_of(3, 5), 24, method(), commit.Wino(12, 0.03, 0.9))[1]
+                    for method in (pairs.Shadowed, pairs.Dense)]
+            revoked = [[c[0] for r in records for c in r["committed"] if c[1] == family().mask] for records in made]
+            self.assertGreater(len(revoked[0]), 3)
+            self.assertNotEqual(*revoked)
+            for records in made:
+                self.assertLessEqual(len(records), 24)
+
     def test_revoked_tokens_are_masks_of_the_block_again(self):
         for family in FAMILIES:
             revoked = 0

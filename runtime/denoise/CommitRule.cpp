@@ -54,8 +54,9 @@ std::vector<int64_t> chooseCommits(const bundle::CommitRule &rule,
       static_cast<double>(rule.ratio.num) / static_cast<double>(rule.ratio.den);
   if (rule.isAbove()) {
     const int64_t sure = std::max<int64_t>(
-        1, std::count_if(confidence.begin(), confidence.end(),
-                         [&](double c) { return c >= bound; }));
+        1, std::count_if(confidence.begin(), confidence.end(), [&](double c) {
+          return rule.strictly ? c > bound : c >= bound;
+        }));
     count = rule.kind == Kind::Above ? sure : std::min(sure, quota);
   } else if (rule.kind == Kind::Factor) {
     std::vector<double> sorted(confidence.begin(), confidence.end());
@@ -76,6 +77,8 @@ std::vector<int64_t> chooseCommits(const bundle::CommitRule &rule,
       if ((before -= sorted[static_cast<size_t>(count) - 1]) > bound)
         break;
   }
+  if (rule.isLimited())
+    count = std::min(count, rule.limitOf(std::ssize(confidence)));
   return largestConfidence(confidence, count);
 }
 
@@ -88,7 +91,10 @@ bool isReplaced(const bundle::CommitRule &rule, int32_t token,
 
 std::vector<int64_t> chooseRevoked(const bundle::CommitRule &rule,
                                    std::span<const double> probability,
-                                   int64_t commits) {
+                                   int64_t commits, int64_t before) {
+  using FewerThan = bundle::CommitRule::RevokeFewerThan;
+  if (rule.revokeFewerThan == FewerThan::StepBefore)
+    commits = commits > 1 ? before : 0;
   const double bound = static_cast<double>(rule.revokeBelow.num) /
                        static_cast<double>(rule.revokeBelow.den);
   const int64_t below = std::count_if(probability.begin(), probability.end(),
@@ -96,7 +102,7 @@ std::vector<int64_t> chooseRevoked(const bundle::CommitRule &rule,
   std::vector<double> doubt(probability.begin(), probability.end());
   for (double &each : doubt)
     each = -each;
-  return largestConfidence(doubt, std::min(below, commits - 1));
+  return largestConfidence(doubt, std::clamp<int64_t>(commits - 1, 0, below));
 }
 
 } // namespace heddle::rt

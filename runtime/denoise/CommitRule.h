@@ -54,13 +54,15 @@ bool isReplaced(const bundle::CommitRule &rule, int32_t token,
                 const Draw &draw);
 
 /// Which of one sequence's tokens become masks again at a step that commits
-/// `commits` others: indices into `probability` [tokens], ascending. Always
-/// fewer than `commits`, so that every step that commits leaves fewer masks.
+/// `commits` others, and the one before it in the block `before`: indices into
+/// `probability` [tokens], ascending. Always fewer than one of both, so that a
+/// block takes no more steps that commit than it has positions
+/// (docs/Spec/Plan.md, "Why a run ends").
 ///
 /// Source: WINO (Hong et al. 2025); docs/Spec/Commit.md says where it differs.
 std::vector<int64_t> chooseRevoked(const bundle::CommitRule &rule,
                                    std::span<const double> probability,
-                                   int64_t commits);
+                                   int64_t commits, int64_t before);
 
 } // namespace heddle::rt
 

@@ -23,6 +23,12 @@ using CommitKind = bundle::CommitRule::Kind;
 
 namespace {
 
+/// Slots of a sequence in a batch.
+int64_t copiesOf(const bundle::Manifest &schedule) {
+  return 1 + schedule.commit.drafts +
+         (anyCommit(schedule, &bundle::CommitRule::hasShadow) ? 1 : 0);
+}
+
 class ModelEngine final : public StepEngine {
 public:
   ModelEngine(Model &model, ScheduleExecutor &executor)
@@ -90,13 +96,15 @@ private:
 
   int64_t count() const { return std::ssize(runs); }
   /// Conditional sequences of the batch.
-  int64_t slots() const { return count() * (1 + drafts); }
+  int64_t slots() const { return count() * copies; }
   /// The sequence that a slot is of: as it is, or as it is drafted to become;
   /// null of a slot without rows.
   const SequenceRun *runOf(int64_t slot) const {
-    const int64_t s = slot / (1 + drafts), copy = slot % (1 + drafts);
+    const int64_t s = slot / copies, copy = slot % copies;
     if (copy == 0)
       return runs[s].done() ? nullptr : &runs[s];
+    if (shapes[slot].isShadow())
+      return !runs[s].done() && runs[s].needsShadow() ? &runs[s] : nullptr;
     return copy <= std::ssize(ahead[s]) ? &ahead[s][copy - 1] : nullptr;
   }
 
@@ -111,6 +119,7 @@ private:
   bool guided = false; ///< classifier-free guidance
   std::vector<SequenceRun> runs;
   int64_t drafts = 0; ///< steps that are drafted of each at most
+  int64_t copies = 1; ///< slots of each: itself, its drafts, its shadow
   /// [sequences]: as they are after the next step, after the two next ones and
   /// so on, if each commits what is drafted.
   std::vector<std::vector<SequenceRun>> ahead;
@@ -120,8 +129,8 @@ private:
   std::vector<int64_t> idle; ///< steps without a candidate, one after the other
   int64_t patience = 0;      ///< idle steps after which no candidate will come
 
-  // The batch: slots of conditional sequences, each before its drafts, then, if
-  // guided, as many unconditional ones.
+  // The batch: slots of conditional sequences, each before its drafts or its
+  // shadow, then, if guided, as many unconditional ones.
   std::vector<SequenceShape> shapes;
   const PackedBatch *batch = nullptr; ///< active rows, the executor's
   std::vector<int32_t> packed;        ///< [batch->rows()]: their tokens
@@ -135,11 +144,10 @@ private:
 Status ModelEngine::checkMemory() const {
   int64_t rows = 0;
   for (const SequenceShape &shape : shapes)
-    rows += shape.length;
+    rows += shape.mostRows();
   int64_t samplerRows =
       model.config().vocabSize * int64_t(sizeof(float)) * threadCount();
-  const int64_t sequences =
-      std::ssize(shapes) / (guided ? 2 : 1) / (1 + drafts);
+  const int64_t sequences = std::ssize(shapes) / (guided ? 2 : 1) / copies;
   std::string what = "generating " + std::to_string(sequences) +
                      " sequences of " + std::to_string(rows) +
                      " positions in all";
@@ -201,6 +209,7 @@ Status ModelEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
     byProbability.timesteps->rule = TransferRule::MaskgitPlus;
   runs.clear();
   drafts = schedule.commit.drafts;
+  copies = copiesOf(schedule);
   ahead.clear();
   ahead.resize(prompts.size());
   predicted.clear();
@@ -338,7 +347,7 @@ Status ModelEngine::makeSteps(StepOutcome *outcome) {
       continue;
     int64_t copy = 0;
     for (bool holds = true; holds; ++copy) {
-      const int64_t slot = s * (1 + drafts) + copy;
+      const int64_t slot = s * copies + copy;
       const auto isBefore = [](const Candidate &each, int64_t of) {
         return each.slot < of;
       };
@@ -371,7 +380,7 @@ Status ModelEngine::makeSteps(StepOutcome *outcome) {
 /// What the batch's slot computed, of a step that was made.
 Status ModelEngine::fillTrace(int64_t slot, int64_t step,
                               SequenceTrace &trace) const {
-  trace.sequence = slot / (1 + drafts);
+  trace.sequence = slot / copies;
   trace.step = step;
   trace.length = std::ssize(runs[trace.sequence].tokens());
   std::span<const int32_t> visible = executor.visible(slot);
@@ -460,7 +469,7 @@ Status ModelEngine::collectCandidates() {
   candidates.clear();
   for (int64_t slot = 0; slot < slots(); ++slot) {
     const SequenceRun *of = runOf(slot);
-    if (!of)
+    if (!of || shapes[slot].isShadow())
       continue;
     const bool edits = of->stepRule().edits();
     if (of->stepRule().byQuota() && of->quota() == 0 &&
@@ -479,7 +488,9 @@ Status ModelEngine::collectCandidates() {
       if (i >= std::min(run.blockEnd(), run.textEnd()) ||
           !(run.masked()[i] || again) || !executor.inCommitSet(slot, i))
         continue;
-      int64_t row = activeRow(slot, model.config().predictingRow(i));
+      const bool byShadow = again && run.stepRule().hasShadow();
+      int64_t row = activeRow(byShadow ? slot + 1 : slot,
+                              model.config().predictingRow(i));
       if (row < 0 && executor.predictsAlone(slot))
         row = activeRow(slot, i);
       if (row < 0)
@@ -501,8 +512,8 @@ Status ModelEngine::collectCandidates() {
                 [](const Candidate &a, const Candidate &b) {
                   return a.position < b.position;
                 });
-    const int64_t s = slot / (1 + drafts);
-    if (slot % (1 + drafts) != 0)
+    const int64_t s = slot / copies;
+    if (slot % copies != 0)
       continue; // a draft may come to nothing
     // A later step may name other positions; but not for ever.
     idle[s] = open ? 0 : idle[s] + 1;
@@ -528,8 +539,9 @@ Status ModelEngine::forward() {
     const SequenceRun *run = runOf(i % slots());
     for (int64_t row = batch->offsets[i]; row < batch->offsets[i + 1]; ++row) {
       int64_t position = batch->positions[row];
-      // Guidance's sequences have no prompt to see.
-      packed.push_back(i >= slots() && position < run->promptLength()
+      // Guidance's sequences have no prompt to see, shadows no token.
+      packed.push_back(shapes[i].isShadow() ||
+                               (i >= slots() && position < run->promptLength())
                            ? model.config().maskToken
                            : run->input(position));
     }
@@ -688,7 +700,8 @@ void ModelEngine::commit(int64_t s, Range range) {
          .token = draw.token,
          .confidence = draw.confidence});
   }
-  for (int64_t each : chooseRevoked(rule, probability, std::ssize(chosen))) {
+  for (int64_t each : chooseRevoked(rule, probability, std::ssize(chosen),
+                                    run.commitsBefore())) {
     const int64_t position = candidates[tokens[each]].position;
     run.revoke(position);
     add({.position = position,
@@ -711,10 +724,13 @@ sequenceShapes(const std::vector<int64_t> &promptLengths,
   for (int half = 0; half < (options.sampling.cfgScale > 0 ? 2 : 1); ++half)
     for (int64_t before = std::ssize(shapes); int64_t prompt : promptLengths)
       for (int64_t own = std::ssize(shapes), copy = 0;
-           copy <= schedule.commit.drafts; ++copy)
-        shapes.push_back({prompt + options.genLength, prompt,
+           copy < copiesOf(schedule); ++copy) {
+        const int64_t shadow =
+            copy > schedule.commit.drafts ? options.blockLength : 0;
+        shapes.push_back({prompt + options.genLength + shadow, prompt,
                           half ? std::ssize(shapes) - before : -1,
-                          copy ? own : -1});
+                          copy && !shadow ? own : -1, shadow});
+      }
   return shapes;
 }
 

@@ -18,8 +18,8 @@
 namespace heddle::rt {
 
 /// The sequences that are run for these prompts: of each as many copies as the
-/// schedule needs to verify drafts, one behind the other; with guidance the
-/// unconditional ones behind all others.
+/// schedule needs to verify drafts, or its shadow, one behind the other; with
+/// guidance the unconditional ones behind all others.
 std::vector<SequenceShape>
 sequenceShapes(const std::vector<int64_t> &promptLengths,
                const GenerateOptions &options,

@@ -14,6 +14,7 @@
 #include <cassert>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 namespace heddle::rt {
 
@@ -70,6 +71,7 @@ void SequenceRun::enterStep() {
 void SequenceRun::beginBlock() {
   maskedAtStart = maskedInBlock();
   committedInBlock = 0;
+  committedBefore = 0;
   extraPasses = 0;
 }
 
@@ -114,6 +116,18 @@ bool SequenceRun::mayChange(int64_t position) const {
          position < std::min(blockEnd(), end) && committed[position] < at.step;
 }
 
+bool SequenceRun::needsShadow() const {
+  if (!stepRule().hasShadow() || (stepRule().byQuota() && quota() == 0))
+    return false;
+  int64_t candidates = 0;
+  bool any = false;
+  for (int64_t i = prompt; i < std::min(blockEnd(), end); ++i) {
+    candidates += isCandidate(i);
+    any |= isRevocable(i);
+  }
+  return any && candidates > 1;
+}
+
 int64_t SequenceRun::quota() const {
   if (stepRule().kind == bundle::CommitRule::Kind::Timesteps)
     return transferQuota(maskedInBlock(),
@@ -146,6 +160,7 @@ void SequenceRun::commit(int64_t position, int32_t token) {
   mask[position] = token == maskToken;
   committed[position] = mask[position] ? 0 : static_cast<int32_t>(at.step);
   ++committedInBlock;
+  ++committedNow;
   changed = true;
 }
 
@@ -180,6 +195,7 @@ void SequenceRun::advance() {
           extraPasses >= stepRule().furtherPasses;
   ++at.step;
   ++at.stepInBlock;
+  committedBefore = std::exchange(committedNow, 0);
   if (last) {
     at.stepInBlock = 1;
     if (++at.block == blocks) {

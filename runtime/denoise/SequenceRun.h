@@ -103,6 +103,13 @@ public:
     return stepRule().revokes() && mayChange(position);
   }
 
+  /// Tokens that the step before in the block committed.
+  int64_t commitsBefore() const { return committedBefore; }
+
+  /// Whether the next step needs a shadow: its rule revokes by one, it may
+  /// commit two tokens, and something is revocable.
+  bool needsShadow() const;
+
   /// The same of a rule that edits: whether it may become another token.
   bool isEditable(int64_t position) const {
     return stepRule().edits() && mayChange(position);
@@ -158,12 +165,14 @@ private:
   bundle::StepPlace at;
   int64_t maskedAtStart = 0; ///< of the block
   int64_t committedInBlock = 0;
-  int64_t extraPasses = 0; ///< of the block so far
-  bool extra = false;      ///< isExtraPass()
-  bool changed = false;    ///< whether the step has made a token of something
-  int64_t eos = 0;         ///< the EOS that was found; the length if none was
-  int64_t end = 0;         ///< textEnd()
-  size_t ruleNow = 0;      ///< of `dated`, or behind them: stepRule()
+  int64_t committedNow = 0;    ///< at the present step
+  int64_t committedBefore = 0; ///< commitsBefore()
+  int64_t extraPasses = 0;     ///< of the block so far
+  bool extra = false;          ///< isExtraPass()
+  bool changed = false; ///< whether the step has made a token of something
+  int64_t eos = 0;      ///< the EOS that was found; the length if none was
+  int64_t end = 0;      ///< textEnd()
+  size_t ruleNow = 0;   ///< of `dated`, or behind them: stepRule()
   bool finished = false;
 };
 

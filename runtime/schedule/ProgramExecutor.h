@@ -207,6 +207,12 @@ private:
     size_t rule = program.ruleOf(layer);
     return schedule.rules[rule].phases[sequence.phases[rule]];
   }
+  /// The kernel that computes a sequence's rows in a layer.
+  size_t attentionOf(int64_t layer, const Sequence &sequence) const {
+    const bundle::Phase &phase = phaseOf(layer, sequence);
+    return static_cast<size_t>(
+        sequence.rows.shape().isShadow() ? phase.shadow : phase.attention);
+  }
   Status checkLists(int64_t layer) const;
   /// Some rows of a layer of a store.
   RowTable tableOf(const RowStore &store, int64_t layer,

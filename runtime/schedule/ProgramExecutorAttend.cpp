@@ -170,7 +170,8 @@ float ProgramExecutor::scaleOf(Selection::Scale scale) const {
   return static_cast<float>(1 / std::sqrt(static_cast<double>(of)));
 }
 
-/// Arguments for all active rows of a sequence, in the model's tensors.
+/// Arguments for all active rows of a sequence, in the model's tensors. A
+/// shadow's rows stand in them right behind its sequence's, and so do its keys.
 abi::AttentionArgs ProgramExecutor::argsOf(int64_t layer, int64_t s,
                                            size_t kernel,
                                            const AttentionTensors &tensors) {
@@ -186,8 +187,9 @@ abi::AttentionArgs ProgramExecutor::argsOf(int64_t layer, int64_t s,
     args.value = valueStore.row(layer, s, 0);
     args.keyStride = args.valueStride = kvWidth();
   } else {
-    args.key = rowOf(tensors.key, first, tensors.keyStride, dtype);
-    args.value = rowOf(tensors.value, first, tensors.valueStride, dtype);
+    const int64_t firstKey = batch.offsets[rows.shape().isShadow() ? s - 1 : s];
+    args.key = rowOf(tensors.key, firstKey, tensors.keyStride, dtype);
+    args.value = rowOf(tensors.value, firstKey, tensors.valueStride, dtype);
     args.keyStride = tensors.keyStride;
     args.valueStride = tensors.valueStride;
   }
@@ -233,7 +235,7 @@ Status ProgramExecutor::planLaunches(int64_t layer,
     int64_t exact = sequence.exact.count(sequence.rows.rows());
     if (exact == 0)
       continue;
-    auto kernel = static_cast<size_t>(phaseOf(layer, sequence).attention);
+    const size_t kernel = attentionOf(layer, sequence);
     Launch &launch = launchOf(launches, kernel);
     abi::AttentionArgs args = argsOf(layer, s, kernel, tensors);
     sequence.exactBlock = static_cast<int64_t>(launch.blocks.size());
@@ -739,7 +741,7 @@ Status ProgramExecutor::attend(int64_t layer, const PackedBatch &given,
     return status;
   for (const std::unique_ptr<Sequence> &sequence : sequences) {
     int64_t length = sequence->rows.shape().length;
-    if (sequence->rows.inStep())
+    if (sequence->rows.inStep() && !sequence->rows.shape().isShadow())
       counted.densePairs += queryHeads * length * length;
     counted.pairs += sequence->pairs;
     if (sequence->pairs > 0)

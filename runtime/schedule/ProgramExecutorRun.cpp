@@ -427,7 +427,7 @@ ProgramExecutor::beginStep(std::span<const SequenceState> states) {
           std::to_string(s));
     const SequenceRows &rows = sequences[s]->rows;
     for (int32_t place : rows.activePlaces()) {
-      batch.positions.push_back(rows.positionOf(place));
+      batch.positions.push_back(rows.rowPosition(place));
       keptRow.push_back(static_cast<int32_t>(starts[s] + place));
     }
     batch.offsets.push_back(static_cast<int64_t>(batch.positions.size()));

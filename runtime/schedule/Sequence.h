@@ -25,6 +25,15 @@ struct SequenceShape {
   /// A sequence before this one, whose lists this one reads and never
   /// refreshes: the one that it is a draft of. -1: it has its own.
   int64_t readsAs = -1;
+  /// Rows of a shadow: a second view of the block of the sequence right before
+  /// this one, each position of which has one, the row that predicts it. Its
+  /// keys are those of that sequence, and behind them its own: `length` counts
+  /// both. 0: it is none.
+  int64_t shadowRows = 0;
+
+  bool isShadow() const { return shadowRows > 0; }
+  /// The most rows that a step computes.
+  int64_t mostRows() const { return isShadow() ? shadowRows : length; }
 };
 
 /// What is known of a sequence before the forward pass of a step. The memory is

@@ -61,6 +61,10 @@ Status SequenceRows::beginStep(const SequenceState &state) {
   if (state.done)
     return Status::success();
   at = state.place;
+  if (ofRun.isShadow()) {
+    beginShadow(state);
+    return Status::success();
+  }
   if (Status status = positionSets.beginStep(state); !status)
     return status;
   if (Status status = see(); !status)
@@ -90,6 +94,16 @@ Status SequenceRows::beginStep(const SequenceState &state) {
   return manifest.reuse.attention == bundle::Reuse::Attention::Outside
              ? findInside()
              : Status::success();
+}
+
+/// Its rows have the places of the block. Nothing is kept of them.
+void SequenceRows::beginShadow(const SequenceState &state) {
+  changed = visible.empty();
+  visible.resize(static_cast<size_t>(ofRun.length));
+  std::iota(visible.begin(), visible.end(), 0);
+  activeRows.resize(static_cast<size_t>(state.blockEnd - state.blockBegin));
+  std::iota(activeRows.begin(), activeRows.end(),
+            static_cast<int32_t>(state.blockBegin));
 }
 
 /// A model predicts in a row that position, or the one behind it.
@@ -441,7 +455,7 @@ Status SequenceRows::checkWritten() const {
 }
 
 void SequenceRows::finishStep() {
-  if (!stepping)
+  if (!stepping || ofRun.isShadow())
     return;
   const std::vector<uint8_t> exact = inAllLayers();
   for (size_t row = 0; row < exact.size(); ++row)
@@ -450,6 +464,8 @@ void SequenceRows::finishStep() {
 }
 
 int64_t SequenceRows::mostPlaces(const SequenceShape &shape) const {
+  if (shape.isShadow())
+    return shape.length;
   // Visible or not, a position has one place.
   const bool anyUnseen =
       std::any_of(manifest.passes.begin(), manifest.passes.end(),

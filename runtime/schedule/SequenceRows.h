@@ -57,6 +57,12 @@ public:
 
   const SequenceShape &shape() const { return ofRun; }
 
+  /// Where the row at a place stands in the sequence: a shadow's has the place
+  /// of the position that it predicts.
+  int32_t rowPosition(int32_t place) const {
+    return positionOf(place) - (ofRun.isShadow() && shifted ? 1 : 0);
+  }
+
   /// Whether the sequence takes part in this step.
   bool inStep() const { return stepping; }
 
@@ -157,6 +163,7 @@ public:
   int64_t mostPlaces(const SequenceShape &shape) const;
 
 private:
+  void beginShadow(const SequenceState &state);
   Status see();
   void move();
   std::vector<int32_t> withUnseen(std::span<const int32_t> of);

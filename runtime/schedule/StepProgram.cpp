@@ -33,6 +33,8 @@ Result<StepProgram> StepProgram::create(const bundle::Manifest &manifest,
   for (size_t rule : program.ruleOfLayer)
     for (const Phase &phase : manifest.rules[rule].phases) {
       program.used[phase.attention] = program.used[phase.scorer()] = true;
+      if (phase.shadow >= 0)
+        program.used[phase.shadow] = true;
       for (const Phase::Refresh &refresh : phase.refreshes) {
         program.used[refresh.kernel] = true;
         for (const Phase::Scoring &each : refresh.scorings)

@@ -95,6 +95,7 @@ private:
                   LayerStep &layer) const;
   void addMeasures(const Phase &phase, const SimulatedStep &step, int64_t layer,
                    int64_t exact, Work &work);
+  void addShadow(const SimulatedStep &step, LayerStep &layer) const;
   StepKind &kindOf(const SimulatedStep &step);
 
   const Manifest &manifest;
@@ -331,7 +332,24 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
   }
   addScoring(phase, step, result);
   addMeasures(phase, step, layer, rows.exact, work);
+  addShadow(step, result);
   return result;
+}
+
+/// The rows of shadows, each of which has all keys of its sequence but one, and
+/// all of its own.
+void Counter::addShadow(const SimulatedStep &step, LayerStep &layer) const {
+  const int64_t rows = step.sequences * step.shadowRows;
+  const int64_t keys = std::ssize(step.visible) + step.shadowRows;
+  if (rows == 0)
+    return;
+  layer.rows += rows;
+  layer.attended += rows;
+  layer.visible += step.sequences * keys;
+  layer.work.pairs += shape.heads * rows * (keys - 1);
+  for (int64_t Work::*of : {&Work::queryRows, &Work::keyRows, &Work::valueRows,
+                            &Work::projectedRows, &Work::ffnRows})
+    layer.work.*of += rows;
 }
 
 /// The kind of a step, a new one if there was none like it.
@@ -346,6 +364,7 @@ StepKind &Counter::kindOf(const SimulatedStep &step) {
   const bool merges = step.merges && step.keys < std::ssize(step.visible);
   const bool keeps = step.merges && !merges;
   key.push_back(merges ? 1 : keeps ? 2 : 0);
+  key.push_back(step.shadowRows > 0);
   auto [found, isNew] = kinds.emplace(std::move(key), cost.kinds.size());
   if (!isNew)
     return cost.kinds[found->second];
@@ -384,6 +403,8 @@ StepKind &Counter::kindOf(const SimulatedStep &step) {
             (merges && manifest.reuse.refreshed >= 0
                  ? ", refreshed for " + refreshedText(manifest, manifest.reuse)
                  : "");
+  if (step.shadowRows > 0)
+    what += "; a shadow of the block";
   StepKind &kind = cost.kinds.emplace_back();
   kind.what = std::move(what);
   return kind;

@@ -387,6 +387,9 @@ explain::simulate(const bundle::Manifest &manifest,
     layers.set(rows, active, request.layers);
     for (int32_t position : layers.last())
       isActive[static_cast<size_t>(position)] = 1;
+    const int64_t shadowRows =
+        run.needsShadow() ? run.blockEnd() - run.blockBegin() : 0;
+    const int64_t ofEach = std::ssize(active) + shadowRows;
     int64_t sequences = 1;
     RunLog::Verified verified;
     if (request.follow) {
@@ -395,12 +398,12 @@ explain::simulate(const bundle::Manifest &manifest,
       sequences = verified.copies;
       // Classifier-free guidance runs the sequence a second time, with masks in
       // place of the prompt: the same rows and keys.
-      if (all > 0 && all == 2 * sequences * std::ssize(active))
+      if (all > 0 && all == 2 * sequences * ofEach)
         sequences *= 2;
-      else if (all >= 0 && all != sequences * std::ssize(active))
+      else if (all >= 0 && all != sequences * ofEach)
         return Error("step " + std::to_string(run.place().step) +
                      " of the log computes " + std::to_string(all) +
-                     " rows, here it has " + std::to_string(active.size()) +
+                     " rows, here it has " + std::to_string(ofEach) +
                      ": it is of a run with other lengths or another "
                      "schedule");
     }
@@ -511,6 +514,7 @@ explain::simulate(const bundle::Manifest &manifest,
               .always = always,
               .active = active,
               .among = layers.partly(),
+              .shadowRows = shadowRows,
               .masked = run.masked(),
               .logitRows = verified.logitRows > 0
                                ? verified.logitRows

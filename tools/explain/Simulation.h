@@ -135,6 +135,7 @@ struct SimulatedStep {
   std::span<const int32_t> among{};   ///< of these, those that not all layers
                                       ///< compute, or of which the run decides
                                       ///< how many a layer does
+  int64_t shadowRows = 0;             ///< besides, of each sequence's shadow
   std::span<const uint8_t> masked{};  ///< [length], before the step
   int64_t logitRows = 0;              ///< rows through the LM head, of all
                                       ///< sequences

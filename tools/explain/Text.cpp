@@ -115,13 +115,28 @@ std::string ruleText(const Manifest &manifest, const CommitRule &rule) {
                          : detail::nameOf(rule.kind);
   if (rule.hasRatio())
     text += "(" + detail::toString(rule.ratio) +
-            (rule.lastAlone ? ", last_alone)" : ")");
+            (rule.lastAlone  ? ", last_alone)"
+             : rule.strictly ? ", strictly)"
+                             : ")");
   if (rule.kind == Kind::Best)
     text += "(" + std::to_string(rule.count) + ")";
   if (rule.within >= 0)
     text += " within " + toString(manifest, rule.within);
+  if (rule.isLimited())
+    text += ", at most " + detail::toString(rule.limitShare) +
+            " of the candidates" +
+            (rule.limitLeast > 1
+                 ? ", but " + std::to_string(rule.limitLeast) + " at least"
+                 : "") +
+            (rule.limitMost < maxCount
+                 ? ", but " + std::to_string(rule.limitMost) + " at most"
+                 : "");
   if (rule.revokes())
-    text += ", revokes tokens below " + detail::toString(rule.revokeBelow);
+    text += ", revokes tokens below " + detail::toString(rule.revokeBelow) +
+            (rule.hasShadow() ? " by a shadow of the block" : "") +
+            (rule.revokeFewerThan == CommitRule::RevokeFewerThan::StepBefore
+                 ? ", fewer than the step before commits"
+                 : "");
   if (rule.edits())
     text += ", edits tokens above " + detail::toString(rule.editAbove);
   if (rule.furtherPasses > 0)

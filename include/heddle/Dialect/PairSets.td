@@ -102,6 +102,26 @@ def RandomBlocksSet : PairSet<"RandomBlocks", "random_blocks", (ins
   let format = "`<` struct(params) `>`";
 }
 
-defvar pairSets = [WindowSet, SinksSet, RandomBlocksSet];
+def OthersSet : PairSet<"Others", "others", (ins), [
+    "isUniform", "hasGaps", "keeps"]> {
+  let summary = "all keys but the query's own";
+  let description = [{
+    | form | meaning |
+    |---|---|
+    | `others` | j != i |
+
+    What a row attends to that is to know nothing of its own position. A row that
+    has no other key has none: its output is zero.
+
+    ```mlir
+    %rest = others
+    ```
+
+    Source: the attention of WINO's shadow block (released code).
+  }];
+  let format = "";
+}
+
+defvar pairSets = [WindowSet, SinksSet, RandomBlocksSet, OthersSet];
 
 #endif // HEDDLE_DIALECT_PAIRSETS_TD

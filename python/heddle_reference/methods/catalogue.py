@@ -274,6 +274,12 @@ FAST = [
     in_blocks("revoke", by_revoking(pairs.Dense), schedule("revoke", "attend dense", REVOKE)),
     in_blocks("revoke-dual", by_revoking(lambda: cached.FastDllm(True)),
            schedule("revoke_dual", BLOCK, *DUAL, REVOKE)),
+    in_blocks("revoke-shadow", by_revoking(pairs.Shadowed),
+           schedule("revoke_shadow", "attend dense", "commit best(4) revoke(below = 0.99999, by = shadow)")),
+    in_blocks("wino.code", lambda s, b, f: (pairs.Shadowed(), commit.Wino(b or 32, below=0.99999)),
+           schedule("wino_code", "attend dense",
+                    "commit above(0.6, strictly) at_most(share = 0.7, least = 5, most = 20) "
+                    "revoke(below = 0.99999, by = shadow, fewer_than = step_before)")),
     in_blocks("entropy", lambda s, b, f: (pairs.Dense(), commit.EntropyBound(b or 32, 0.1)),
            schedule("entropy", "attend dense", "commit entropy(0.1)")),
     in_blocks("entropy-dual", lambda s, b, f: (cached.FastDllm(True), commit.EntropyBound(b or 32, 2)),

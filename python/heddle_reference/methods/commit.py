@@ -305,6 +305,38 @@ class Revoking(UntilDone):
         return [i for _, i in doubtful[:max(0, commits - 1)]]
 
 
+class Wino(UntilDone):
+    """WINO, as released (Feng-Hong/WINO-DLLM, LLaDA/decoding.py, decoding_wino): of the block's m masks those of a
+    confidence that exceeds `threshold`, at most min(max(trunc(0.7 m), 5), 20), at least the surest one. A step that commits more
+    than one makes masks again of the tokens of earlier steps that are less probable than `below`, the least probable first, fewer
+    than the step before committed; of what a block's first step may revoke there is nothing."""
+
+    def __init__(self, block_length, threshold=0.6, below=0.9, share=0.7, least=5, most=20):
+        self.block_length, self.threshold, self.below = block_length, threshold, below
+        self.share, self.least, self.most = share, least, most
+
+    def enter_block(self, run):
+        super().enter_block(run)
+        self.accepted = [30]
+
+    def choose(self, run, positions, sure):
+        most = min(max(int(len(sure) * self.share), self.least), self.most)
+        above = sum(c > self.threshold for c in sure)
+        self.accepted.append(min(max(above, 1), most))
+        return largest(sure, self.accepted[-1])
+
+    def again(self, run, may):
+        return tokens_of_block(run) if len(may) > 1 else []
+
+    def revoke(self, now, commits):
+        doubtful = sorted((c, i) for i, c in enumerate(now) if c < self.below)
+        if commits < 2:
+            return []
+        if len(doubtful) >= self.accepted[-2]:
+            doubtful = doubtful[:self.accepted[-2] - 1]
+        return [i for _, i in doubtful]
+
+
 class Editing(Rule):
     """What `rule` does; and a step that commits, or finds its block without masks,
     replaces the block's tokens by what their rows draw now where that has

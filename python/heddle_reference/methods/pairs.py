@@ -271,6 +271,32 @@ class Dense(Method):
         return rows, x
 
 
+class Shadowed(Dense):
+    """WINO, as released: behind the sequence stands a second view of the block, masks in the rows
+    that predict its positions. They see the sequence, each but for the position that it predicts,
+    and each other; nothing else sees them. Tokens are looked at in these rows, which are
+    no positions: records are of the sequence alone. Source: Feng-Hong/WINO-DLLM, decoding.py."""
+
+    def row_again(self, run, position):
+        return run.n + run.pieces.row_of(position)
+
+    def forward(self, run, record):
+        m, n, block = run.pieces, run.n, range(run.block_start, run.block_end)
+        own, view = list(range(n)), [run.pieces.row_of(p) for p in block]
+        sees = torch.zeros(n + len(view), n + len(view), dtype=torch.bool)
+        sees[:, :n] = sees[n:, n:] = True
+        sees[range(n, n + len(view)), block] = False
+        x = m.embed(run.tokens + [m.mask] * len(view))
+        for layer in range(m.layers):
+            h = m.attention_norm(layer, x)
+            q, k = m.rotate(m.query(layer, h), own + view), m.rotate(m.key(layer, h), own + view)
+            k, v = (t.repeat_interleave(m.heads // m.kv_heads, 0) for t in (k, m.value(layer, h)))
+            x = x + m.output(layer, merge(probabilities(q, k, sees) @ v))
+            x = x + m.ffn(layer, x)
+            record.layer(own, own, own, m.heads * n ** 2)
+        return own + [n + row for row in view], x
+
+
 class Window(Dense):
     """Sliding window: |i - j| <= size / 2, in integers. With `sinks`, StreamingLLM:
     the first keys besides, as a number or as a share of all keys (the papers'

@@ -115,6 +115,11 @@ class Method:
         """The row whose logits predict the position at this step."""
         return run.pieces.row_of(position)
 
+    def row_again(self, run, position):
+        """The row by which the token at the position may become a mask again; of a row that is
+        none of the sequence `run.n` more than where it stands."""
+        return self.row_of(run, position)
+
     def forward(self, run, record):
         """Runs the layers; (rows, their final states [rows, width])."""
         raise NotImplementedError
@@ -138,8 +143,8 @@ def generate(pieces, prompt, gen_length, method, rule, confidence="probability",
         place, reach = {row: i for i, row in enumerate(rows)}, method.reach(run)
         may = [p for p in rule.candidates(run) if reach is None or p in reach]
         again = [p for p in rule.again(run, may) if (reach is None or p in reach)
-                 and method.row_of(run, p) in place]
-        read = [method.row_of(run, p) for p in may + again]
+                 and method.row_again(run, p) in place]
+        read = [method.row_of(run, p) for p in may] + [method.row_again(run, p) for p in again]
         committed, edited, revoked, tokens, sure = [], [], [], [], []
         if read:
             never = pieces.mask if rule.until_full or not rule.draws_masks else None
@@ -164,7 +169,7 @@ def generate(pieces, prompt, gen_length, method, rule, confidence="probability",
             run.tokens[position] = token
         run.history.append([c[0] for c in committed])
         run.edited, run.revoked = ([c[0] for c in each] for each in (edited, revoked))
-        records.append(record.done(set(read), committed + edited + revoked))
+        records.append(record.done({row % run.n for row in read}, committed + edited + revoked))
         if drafts:
             records[-1]["pass"] = drafting.step(may, tokens, sure, {c[0]: c[1] for c in committed})
     return run.tokens, records

@@ -235,6 +235,8 @@ class TextTest(unittest.TestCase):
                     0.5, 128, always=response, within=blocks(8, isolating="spans")), refresh=first(1)) +
                 reuse("kv") + recompute(all_positions, on=first(1)) + recompute(response),
                 "threshold-revoke": commit("above", 0.6, revoke=0.9) + attend(),
+                "wino": commit("above", 0.6, strictly=True, at_most=0.7, least=5, most=20, revoke=0.9,
+                               revoke_by="shadow", fewer_than="step_before") + attend(),
                 "drafted-steps": commit(verify=3) + attend(),
                 "token-edit": commit("above", 0.7, edit=0.5, further=16) + attend(),
                 "entropy-bound": commit("entropy", 0.1) + attend(),
@@ -646,6 +648,24 @@ class WrongTest(unittest.TestCase):
                       str(schedule("a", commit("above", 0.6, revoke=0.9, stop="eos"))))
         with self.assertRaisesRegex(ValueError, "revoke: 'much' is no ratio"):
             commit("above", 0.6, revoke="much")
+
+    def test_revoking_by_shadows(self):
+        self.assertIn("commit best(4) revoke(below = 0.9, by = shadow, fewer_than = step_before)",
+                      str(schedule("a", commit("best", 4, revoke=0.9, revoke_by="shadow", fewer_than="step_before"))))
+        self.assertIn("commit even_above(0.5, strictly) revoke(below = 0.1, by = row)",
+                      str(schedule("a", commit("even_above", 0.5, strictly=True, revoke=0.1, revoke_by="row"))))
+        self.assertIn("commit factor(2/1) at_most(share = 0.5, most = 8)", str(schedule("a", commit("factor", 2, at_most=0.5, most=8))))
+        for wrong, why in (({"revoke_by": "shadow"}, "give revoke, too"), ({"fewer_than": "step"}, "give revoke, too"),
+                           ({"least": 5}, "give at_most, too"), ({"strictly": True}, "'quota' takes no strictly")):
+            with self.assertRaisesRegex(TypeError, why):
+                commit(**wrong)
+        with self.assertRaisesRegex(ValueError, "revoke_by: 'mask' is none of row, shadow"):
+            commit("above", 0.6, revoke=0.9, revoke_by="mask")
+
+    def test_others(self):
+        text = str(schedule("a", attend(heddle.pairs("others") | window(8))))
+        self.assertIn("%others = others\n", text)
+        self.assertEqual(heddle.parse(text), schedule("a", attend(heddle.pairs("others") | window(8))))
 
     def test_verifying(self):
         self.assertIn("commit best(2) passes(at_least = 3) verify(drafts = 4) stop(eos)",

@@ -125,7 +125,7 @@ int64_t Engine::runBytes(const std::vector<int64_t> &promptLengths,
       sequenceShapes(promptLengths, options, executor->manifest());
   int64_t rowCount = 0;
   for (const SequenceShape &shape : shapes)
-    rowCount += shape.length;
+    rowCount += shape.mostRows();
   return executor->runBytes(shapes) + model->activationBytes(rowCount);
 }
 

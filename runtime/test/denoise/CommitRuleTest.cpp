@@ -98,15 +98,66 @@ TEST(CommitRule, EntropiesOfAllButTheLastSumToABound) {
 TEST(CommitRule, RevokesTheLeastProbableAndFewerThanItCommits) {
   bundle::CommitRule rule = ruleOf(Kind::Above, 6, 10);
   const std::vector<double> probability = {0.95, 0.2, 0.9, 0.5, 0.2};
-  EXPECT_EQ(chooseRevoked(rule, probability, 9), Chosen{}) << "it says nothing";
+  EXPECT_EQ(chooseRevoked(rule, probability, 9, 0), Chosen{})
+      << "it says nothing";
   rule.revokeBelow = {9, 10};
-  EXPECT_EQ(chooseRevoked(rule, probability, 0), Chosen{});
-  EXPECT_EQ(chooseRevoked(rule, probability, 1), Chosen{});
-  EXPECT_EQ(chooseRevoked(rule, probability, 2), Chosen{1}) << "of equals";
-  EXPECT_EQ(chooseRevoked(rule, probability, 3), (Chosen{1, 4}));
-  EXPECT_EQ(chooseRevoked(rule, probability, 9), (Chosen{1, 3, 4}))
+  EXPECT_EQ(chooseRevoked(rule, probability, 0, 0), Chosen{});
+  EXPECT_EQ(chooseRevoked(rule, probability, 1, 0), Chosen{});
+  EXPECT_EQ(chooseRevoked(rule, probability, 2, 0), Chosen{1}) << "of equals";
+  EXPECT_EQ(chooseRevoked(rule, probability, 3, 0), (Chosen{1, 4}));
+  EXPECT_EQ(chooseRevoked(rule, probability, 9, 0), (Chosen{1, 3, 4}))
       << "0.9 is not less than 9/10";
-  EXPECT_EQ(chooseRevoked(rule, {}, 9), Chosen{});
+  EXPECT_EQ(chooseRevoked(rule, {}, 9, 0), Chosen{});
+}
+
+TEST(CommitRule, RevokesFewerThanTheStepBeforeCommitted) {
+  bundle::CommitRule rule = ruleOf(Kind::Above, 6, 10);
+  rule.revokeBelow = {9, 10};
+  rule.revokeFewerThan = bundle::CommitRule::RevokeFewerThan::StepBefore;
+  const std::vector<double> probability = {0.95, 0.2, 0.9, 0.5, 0.2};
+  EXPECT_EQ(chooseRevoked(rule, probability, 9, 0), Chosen{})
+      << "the block's first step, or none";
+  EXPECT_EQ(chooseRevoked(rule, probability, 9, 1), Chosen{});
+  EXPECT_EQ(chooseRevoked(rule, probability, 9, 3), (Chosen{1, 4}));
+  EXPECT_EQ(chooseRevoked(rule, probability, 2, 9), (Chosen{1, 3, 4}));
+  EXPECT_EQ(chooseRevoked(rule, probability, 1, 9), Chosen{})
+      << "a step that commits one";
+  EXPECT_EQ(chooseRevoked(rule, probability, 0, 9), Chosen{});
+}
+
+TEST(CommitRule, ThresholdsMayHaveToBeExceeded) {
+  const std::vector<double> confidence = {0.5, 0.75, 0.875, 0.25};
+  bundle::CommitRule rule = ruleOf(Kind::Above, 3, 4);
+  EXPECT_EQ(chooseCommits(rule, confidence, 0), (Chosen{1, 2}));
+  rule.strictly = true;
+  EXPECT_EQ(chooseCommits(rule, confidence, 0), Chosen{2});
+  rule.ratio = {1, 1};
+  EXPECT_EQ(chooseCommits(rule, confidence, 0), Chosen{2}) << "the best one";
+  rule.kind = Kind::EvenAbove;
+  rule.ratio = {1, 2};
+  EXPECT_EQ(chooseCommits(rule, confidence, 4), (Chosen{1, 2}));
+}
+
+TEST(CommitRule, TakesAShareOfItsCandidatesAtMost) {
+  bundle::CommitRule rule = ruleOf(Kind::Above, 1, 10);
+  EXPECT_FALSE(rule.isLimited());
+  rule.limitShare = {7, 10};
+  EXPECT_EQ(rule.limitOf(9), 6) << "rounded down";
+  EXPECT_EQ(rule.limitOf(10), 7);
+  EXPECT_EQ(rule.limitOf(1), 1) << "at least one";
+  rule.limitLeast = 5;
+  rule.limitMost = 20;
+  EXPECT_EQ(rule.limitOf(3), 5);
+  EXPECT_EQ(rule.limitOf(28), 19);
+  EXPECT_EQ(rule.limitOf(100), 20);
+  const std::vector<double> confidence = {0.5, 0.9, 0.2, 0.9, 0.3, 0.4, 0.6};
+  EXPECT_EQ(chooseCommits(rule, confidence, 0), (Chosen{0, 1, 3, 5, 6}))
+      << "the surest five";
+  rule.limitLeast = 1;
+  EXPECT_EQ(chooseCommits(rule, confidence, 0), (Chosen{0, 1, 3, 6}));
+  rule.kind = Kind::Best;
+  rule.count = 6;
+  EXPECT_EQ(chooseCommits(rule, confidence, 0), (Chosen{0, 1, 3, 6}));
 }
 
 ModelConfig config() {
@@ -209,6 +260,44 @@ TEST(SequenceRun, RevokedTokensAreMasksOfTheBlock) {
   EXPECT_EQ(run.committedAt()[2], 3);
   for (int64_t position : {2, 3, 4})
     EXPECT_FALSE(run.isRevocable(position)) << "the block before";
+}
+
+TEST(SequenceRun, KnowsWhatTheStepBeforeCommittedInTheBlock) {
+  SequenceRun run(prompt, sixInTwoBlocks, config(), ruleOf(Kind::Above));
+  EXPECT_EQ(run.commitsBefore(), 0);
+  run.commit(2, 7);
+  run.commit(3, 7);
+  EXPECT_EQ(run.commitsBefore(), 0);
+  run.advance();
+  EXPECT_EQ(run.commitsBefore(), 2);
+  run.advance();
+  EXPECT_EQ(run.commitsBefore(), 0) << "a step without candidates";
+  run.commit(4, 7);
+  run.advance();
+  EXPECT_EQ(run.place().block, 1);
+  EXPECT_EQ(run.commitsBefore(), 0) << "the block before";
+}
+
+TEST(SequenceRun, NeedsAShadowWhereTokensMayBeRevoked) {
+  bundle::CommitRule rule = ruleOf(Kind::Above);
+  rule.revokeBelow = {1, 2};
+  SequenceRun own(prompt, sixInTwoBlocks, config(), rule);
+  rule.revokeBy = bundle::CommitRule::RevokeBy::Shadow;
+  SequenceRun run(prompt, sixInTwoBlocks, config(), rule);
+  EXPECT_FALSE(run.needsShadow()) << "nothing to revoke";
+  for (SequenceRun *each : {&own, &run}) {
+    each->commit(2, 7);
+    each->advance();
+  }
+  EXPECT_TRUE(run.needsShadow());
+  EXPECT_FALSE(own.needsShadow()) << "by its own rows";
+  run.commit(3, 7);
+  run.advance();
+  EXPECT_FALSE(run.needsShadow()) << "one candidate, for which none is revoked";
+  run.commit(4, 7);
+  run.advance();
+  EXPECT_EQ(run.place().block, 1);
+  EXPECT_FALSE(run.needsShadow()) << "a new block";
 }
 
 TEST(SequenceRun, RemembersTheLastPredictionOfAMask) {

@@ -381,7 +381,7 @@ heddle.schedule @M2 {
 
 // -----
 
-heddle.schedule @M17 {
+heddle.schedule @M19 {
   %start = cadence first(1) in block
   // expected-error@+1 {{puts noise in the place of masks, which the last commit, the one without a cadence, says of the whole run; write `renoise` there}}
   commit best(1) on %start renoise
@@ -451,5 +451,148 @@ heddle.schedule @R15 {
   // expected-error@+1 {{computes rows that need not hold every masked position of the block}}
   recompute %rows
   commit quota within(%active) renoise
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M2 {
+  // expected-error@+1 {{argument 'share' of at_most must be more than 0 and at most 1, found 3/2}}
+  commit above(0.6) at_most(share = 3/2)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M2 {
+  // expected-error@+1 {{argument 'least' of at_most must be at least 1, found 0}}
+  commit above(0.6) at_most(share = 0.7, least = 0)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M2 {
+  // expected-error@+1 {{at_most needs argument 'share'}}
+  commit above(0.6) at_most(least = 2)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M15 {
+  // expected-error@+1 {{takes a planned number of tokens, which `at_most` would leave short; leave `at_most` out, or commit by above, factor, best or entropy}}
+  commit quota at_most(share = 0.7)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M15 {
+  // expected-error@+1 {{may be limited to no fewer than 6 tokens and no more than 5; `least` of `at_most` is no more than `most`}}
+  commit above(0.6) at_most(share = 0.7, least = 6, most = 5)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M8 {
+  // expected-error@+1 {{tokens are revoked by row or shadow}}
+  commit above(0.6) revoke(below = 0.9, by = mask)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M8 {
+  // expected-error@+1 {{fewer tokens are revoked than the step or step_before commits}}
+  commit above(0.6) revoke(below = 0.9, fewer_than = ever)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M16 {
+  // expected-error@+1 {{revokes by a shadow and edits, which goes by a token's own row: a step looks at each token in one row; leave `edit` out, or revoke without `by = shadow`}}
+  commit above(0.6) revoke(below = 0.9, by = shadow) edit(above = 0.9)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M16 {
+  %block = positions block
+  // expected-error@+1 {{revokes by a shadow within positions, which are known when a step has begun, and whether it has a shadow before; leave `within` out, or revoke without `by = shadow`}}
+  commit above(0.6) within(%block) revoke(below = 0.9, by = shadow)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M16 {
+  %start = cadence first(1) in block
+  %block = positions block
+  reuse kv
+  recompute all on %start
+  recompute %block
+  // expected-error@+1 {{revokes by a shadow that attends to what the step computes of all positions, but the schedule has a `recompute`; leave that out, or revoke without `by = shadow`}}
+  commit above(0.6) revoke(below = 0.9, by = shadow)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M16 {
+  %some = positions from(block)
+  visible %some
+  // expected-error@+1 {{but the schedule has a `visible`; leave that out}}
+  commit above(0.6) revoke(below = 0.9, by = shadow)
+  attend dense
+}
+
+// -----
+
+// A step's own rule says so, whatever the others are.
+heddle.schedule @M16 {
+  %start = cadence first(1) in block
+  // expected-error@+1 {{revokes by a shadow and edits}}
+  commit best(2) on %start revoke(below = 0.9, by = shadow) edit(above = 0.9)
+  commit quota
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M17 {
+  // expected-note@+1 {{the commit is here}}
+  commit above(0.6) revoke(below = 0.9, by = shadow)
+  %near = window(64)
+  // expected-error@+1 {{must be dense where tokens are revoked by a shadow, whose rows and keys are in no list and no window; write `attend dense`, or revoke without `by = shadow`}}
+  attend pairs(%near)
+}
+
+// -----
+
+heddle.schedule @M17 {
+  // expected-note@+1 {{the commit is here}}
+  commit above(0.6) revoke(below = 0.9, by = shadow)
+  // expected-error@+1 {{has scores that ask for positions, of which a shadow's keys have none of their own; revoke without `by = shadow`}}
+  attend dense scores(%logit, %query, %key) {
+    %ahead = arith.cmpi sgt, %key, %query : i32
+    %none = arith.constant 0xFF800000 : f32
+    %masked = arith.select %ahead, %none, %logit : f32
+    yield %masked
+  }
+}
+
+// -----
+
+// A step of the first commit could revoke what it takes, and the next one as
+// many again.
+heddle.schedule @M18 {
+  %odd = cadence every(2)
+  commit best(8) on %odd revoke(below = 0.9)
+  // expected-error@+1 {{revokes fewer tokens than another step commits than an earlier commit does, so that a block might never end; write the same `fewer_than` for both}}
+  commit above(0.6) revoke(below = 0.9, fewer_than = step_before)
   attend dense
 }

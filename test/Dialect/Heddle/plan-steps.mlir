@@ -417,3 +417,49 @@ heddle.schedule @by_both {
     heddle.yield %twice
   }
 }
+
+// A shadow's rows have attention of their own, by the same scores, in each
+// phase; what no step commits by makes none.
+// CHECK-LABEL: heddle.plan @shadows {
+// CHECK: heddle.commit best(2) on %{{[a-z0-9_]+}} revoke(below = 0.5, by = shadow)
+// CHECK: heddle.kernel @attention_dense_scores attention dense scores(
+// CHECK: heddle.kernel @attention_others_scores attention [others] scores(
+// CHECK: heddle.kernel @attention_dense attention dense{{$}}
+// CHECK: heddle.kernel @attention_others attention [others]{{$}}
+// CHECK: heddle.rule layers 0 to 0 {
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.attend_with @attention_dense_scores shadow @attention_others_scores
+// CHECK: heddle.rule default {
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.attend_with @attention_dense shadow @attention_others
+heddle.schedule @shadows {
+  %c = cadence every(2)
+  commit best(2) on %c revoke(below = 0.5, by = shadow)
+  commit quota
+  attend dense in layers(0) scores(%logit) {
+    %twice = arith.addf %logit, %logit : f32
+    heddle.yield %twice
+  }
+  attend dense
+}
+
+// CHECK-LABEL: heddle.plan @no_shadows {
+// CHECK: heddle.attend_with @attention_dense{{$}}
+heddle.schedule @no_shadows {
+  %c = cadence never
+  commit best(2) on %c revoke(below = 0.5, by = shadow)
+  commit quota
+  attend dense
+}
+
+// CHECK-LABEL: heddle.plan @others {
+// CHECK: heddle.kernel @attention_others_window8 attention [others, window(8)]
+// CHECK: heddle.kernel @attention_window8_within_others attention [window(8) within others]
+heddle.schedule @others {
+  %rest = others
+  %near = window(8)
+  %all = union %rest, %near
+  %both = intersect %near, %rest
+  attend pairs(%all) in layers(0)
+  attend pairs(%both)
+}

@@ -147,6 +147,9 @@ TEXTS = {
     "revoked-salient": ("%start = cadence first(1) in block  %rows = positions from(block)  reuse kv, context, ffn  "
                         "recompute all on %start  recompute salient(below = 0.99) in %rows  "
                         "commit best(4) revoke(below = 1/1)  attend dense", "at_most", "exact"),
+    "revoked-shadow": ("commit best(4) revoke(below = 1/1, by = shadow)  attend dense", "at_most", "exact"),
+    "revoked-shadow-late": ("commit above(1/100, strictly) at_most(share = 0.4, least = 2, most = 5) "
+                            "revoke(below = 1/1, by = shadow, fewer_than = step_before)  attend dense", "at_most", "exact"),
     "edited-planned": ("commit quota edit(above = 1/1000)  attend dense", "exact", "exact"),
     "edited": ("commit best(6) edit(above = 1/1000, further = 5)  attend dense", "at_most", "exact"),
     "edited-cached": ("%start = cadence first(1)  %masked = positions undecoded  %new = positions committed(last = 1)  "
@@ -162,7 +165,7 @@ TEXTS = {
 # Of these a run with classifier-free guidance is followed, which computes each row twice. Its log has the rows that
 # layers found to have changed of both sequences together; where none changed in one, it has nothing to correct.
 GUIDED = {
-    "confident": "exact", "verified": "exact", "dense": "exact", "pulsecol": "exact", "window-diffusion": "exact", "dllm-cache": "exact", "dyllm": "at_most",
+    "confident": "exact", "verified": "exact", "revoked-shadow": "exact", "dense": "exact", "pulsecol": "exact", "window-diffusion": "exact", "dllm-cache": "exact", "dyllm": "at_most",
     "drift-of-attention": "exact", "elastic-cache": "exact", "columns-in-window": "exact", "streaming-llm": "exact", "dual-cache-drift": "exact", "losa": "exact"}
 
 

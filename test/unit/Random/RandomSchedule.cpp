@@ -43,7 +43,9 @@ public:
   RandomSchedule draw() {
     switch (below(9)) {
     case 0: // every step computes all rows
-      below(3) ? commits(/*mayRevoke=*/true, /*mayEdit=*/true) : drafts();
+      below(3)   ? commits(/*mayRevoke=*/true, /*mayEdit=*/true)
+      : below(2) ? drafts()
+                 : shadows();
       break;
     case 8:
       keptAttention();
@@ -277,13 +279,12 @@ private:
       add("commit best(" + number(1, 2) + ") within(" + first + ")" +
           onSome(/*byDrift=*/false));
     }
-    static const char *const rules[] = {
-        "quota",     "above(0.9)", "factor(5/4)", "factor(1, last_alone)",
-        "best(2)",   "timesteps",  "even",        "even_above(1/2)",
-        "entropy(3)"};
-    std::string rule = "commit " + oneOf(rules);
+    static const char *const rules[] = {"quota", "timesteps", "even",
+                                        "even_above(1/2)",
+                                        "even_above(1/2, strictly)"};
+    std::string rule = "commit " + (below(2) ? oneOf(rules) : sure());
     if (mayRevoke && below(5) == 0)
-      rule += " revoke(below = " + oneOf({"0.9", "1/50", "1/1"}) + ")";
+      rule += revoke();
     if (mayEdit && below(4) == 0)
       rule += edit();
     if (mayRevoke && mayEdit && mayRenoise && below(3) == 0)
@@ -293,6 +294,35 @@ private:
     if (below(4) == 0)
       rule += " stop(eos)";
     add(rule);
+  }
+
+  /// A rule that takes as many as the run's confidences say, or a number.
+  std::string sure() {
+    std::string rule =
+        oneOf({"above(0.9)", "above(1/50, strictly)", "factor(5/4)",
+               "factor(1, last_alone)", "best(2)", "entropy(3)"});
+    if (below(4) == 0)
+      rule += " at_most(share = " + oneOf({"0.7", "1/8", "1/1"}) +
+              (below(2) ? ", least = " + number(1, 3) : "") +
+              (below(2) ? ", most = " + number(3, 6) : "") + ")";
+    return rule;
+  }
+
+  std::string revoke(const std::string &by = "") {
+    return " revoke(below = " + oneOf({"0.9", "1/50", "1/1"}) + by +
+           (below(2) ? ", fewer_than = step_before" : "") + ")";
+  }
+
+  /// Commits that revoke by a shadow, or some of which do. Its rows are no
+  /// places that selections, sets of pairs or scores could ask for.
+  void shadows() {
+    dense = plainLogits = true;
+    if (below(3) == 0)
+      add("commit " + oneOf({"quota", "best(1)"}) + onSome(/*byDrift=*/false));
+    add("commit " + (below(3) ? sure() : oneOf({"quota", "timesteps"})) +
+        revoke(", by = shadow") +
+        oneOf({"", "", " stop(eos)", " stop(eos, narrowing)",
+               " passes(at_least = 2)"}));
   }
 
   std::string edit() {

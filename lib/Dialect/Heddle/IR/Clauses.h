@@ -75,7 +75,13 @@ void clausesOf(V &v, Heard<V, ::heddle::bundle::CommitRule> &x) {
   if (v.takes("within"))
     v.clause("within", true, [](auto &v) { v.loneValue("within"); });
   v.operand("on");
-  v.clause("revoke", x.revokes(), [&x](auto &v) { detail::revoking(v, x); });
+  v.clause("at_most", x.isLimited(), [&x](auto &v) { detail::limiting(v, x); });
+  v.clause("revoke", x.revokes(), [&x](auto &v) {
+    detail::revoking(v, x);
+    v.word("by", x.revokeBy, "tokens are revoked by row or shadow");
+    v.word("fewer_than", x.revokeFewerThan,
+           "fewer tokens are revoked than the step or step_before commits");
+  });
   v.clause("edit", x.edits(), [&x](auto &v) { detail::editing(v, x); });
   v.clause("renoise", x.renoises);
   v.clause("passes", x.leastPasses != 1,

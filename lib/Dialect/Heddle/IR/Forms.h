@@ -132,6 +132,9 @@ public:
                        },
                        &value});
   }
+  void flag(const char *name, bool &value) {
+    (*this)(name, value, ::heddle::bundle::detail::Flag{});
+  }
   /// Of two fields the one whose name is written.
   bool has(const char *name, bool, const char *spelled = "") {
     name = *spelled ? spelled : name;

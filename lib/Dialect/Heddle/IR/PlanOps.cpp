@@ -390,25 +390,28 @@ SmallVector<ScoreWithOp, 2> RefreshOp::getScorings() {
 }
 
 template <typename Op>
-static LogicalResult verifyAttention(Op op, SymbolTableCollection &symbols) {
-  auto kernel =
-      lookUp<KernelOp>(symbols, op, op.getKernelAttr(), "heddle.kernel");
+static LogicalResult verifyAttention(Op op, FlatSymbolRefAttr name,
+                                     SymbolTableCollection &symbols) {
+  auto kernel = lookUp<KernelOp>(symbols, op, name, "heddle.kernel");
   if (!kernel)
     return failure();
   if (!kernel.isAttention())
     return op.emitOpError("needs an attention kernel, found ")
-               .append(op.getKernelAttr())
+               .append(name)
                .attachNote(kernel.getLoc())
            << "the kernel is here";
   return success();
 }
 
 LogicalResult AttendWithOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyAttention(*this, symbols);
+  if (failed(verifyAttention(*this, getKernelAttr(), symbols)))
+    return failure();
+  return getShadowAttr() ? verifyAttention(*this, getShadowAttr(), symbols)
+                         : success();
 }
 
 LogicalResult ScoreWithOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyAttention(*this, symbols);
+  return verifyAttention(*this, getKernelAttr(), symbols);
 }
 
 LogicalResult MeasureOp::verify() {
@@ -421,7 +424,8 @@ LogicalResult MeasureOp::verify() {
 }
 
 LogicalResult MeasureOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return getKernelAttr() ? verifyAttention(*this, symbols) : success();
+  return getKernelAttr() ? verifyAttention(*this, getKernelAttr(), symbols)
+                         : success();
 }
 
 // N4: what is chosen within stands before.

@@ -413,6 +413,8 @@ static bundle::Phase phaseOf(PhaseOp op, const Indices &indices) {
   if (CadenceAttr cadence = op.getCadenceAttr())
     result.when.cadence = cadence.getValue();
   result.attention = indices.kernels.lookup(op.getAttention().getKernel());
+  if (std::optional<StringRef> shadow = op.getAttention().getShadow())
+    result.shadow = indices.kernels.lookup(*shadow);
   if (ScoreWithOp scoring = op.getScoring())
     result.scoring = indices.kernels.lookup(scoring.getKernel());
   else

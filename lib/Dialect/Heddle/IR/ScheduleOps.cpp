@@ -473,8 +473,8 @@ static LogicalResult verifyDense(
   return success();
 }
 
-/// U8, R20: attention that is kept outside of a set, or is of rows that are not
-/// visible.
+/// U8, R20, M17: attention that is kept outside of a set, is of rows that are
+/// not visible, or of shadows.
 static LogicalResult verifyAllDense(ScheduleOp schedule) {
   for (auto reuse : schedule.getOps<ReuseOp>())
     if (reuse.getAttention() == ReusedAttention::Outside &&
@@ -483,6 +483,10 @@ static LogicalResult verifyAllDense(ScheduleOp schedule) {
   for (auto recompute : schedule.getOps<RecomputeOp>())
     if (recompute.getUnseen() &&
         failed(verifyDense(schedule, recompute, bundle::checkUnseen)))
+      return failure();
+  for (auto commit : schedule.getOps<CommitOp>())
+    if (bundle::CommitRule(commit.getRule()).hasShadow() &&
+        failed(verifyDense(schedule, commit, bundle::checkShadow)))
       return failure();
   return success();
 }

@@ -84,6 +84,8 @@ static ParseResult parseNumber(AsmParser &parser, const SetNumber &number,
 
 /// `(256)`, `(0.1)`, `(64, dilation = 2)`: one that has no name is first.
 static ParseResult parseNumbers(AsmParser &parser, Term &term, bool check) {
+  if (numbersOf(term.kind).empty())
+    return success();
   std::function<ParseResult()> lone;
   SmallVector<NamedArgument> named;
   for (const SetNumber &number : numbersOf(term.kind)) {
@@ -125,7 +127,15 @@ static std::string allWords() {
     text += std::string(i == 0                 ? ""
                         : i + 1 < names.size() ? ", "
                                                : " or ") +
-            std::string(names[i]) + "(...)";
+            std::string(names[i]) +
+            (::heddle::bundle::withSet(
+                 {.kind = static_cast<Term::Kind>(i)},
+                 [](auto set) {
+                   return !::heddle::bundle::listed<decltype(set)> &&
+                          decltype(set)::numbers.empty();
+                 })
+                 ? ""
+                 : "(...)");
   return text;
 }
 

@@ -36,6 +36,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Measures.h"
+#include "bundle/program/Program.h"
 #include "bundle/program/ProgramChecks.h"
 #include "heddle/Dialect/Heddle/IR/LayerParts.h"
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
@@ -74,6 +75,7 @@ private:
   SelectionOp selectionFor(SelectOp select);
   KernelOp attentionFor(PairSet &pairs);
   KernelOp denseAttention();
+  KernelOp shadowAttention();
   KernelOp kernelFor(Location loc, const Twine &name, KernelKind kind,
                      ArrayRef<Attribute> terms, bool writesLse,
                      SelectOp select = {});
@@ -94,6 +96,8 @@ private:
   /// Some phase refreshes a selection, or attention outside of a set is kept,
   /// so dense attention writes the log-sum-exp.
   bool needsLse = false;
+  /// Some commit revokes by a shadow, which each attention has one for.
+  bool needsShadow = false;
   SmallVector<std::pair<SelectOp, SelectionOp>> selections;
   SmallVector<KernelOp> kernels;
   llvm::StringSet<> names;
@@ -211,6 +215,15 @@ KernelOp Planner::denseAttention() {
                    KernelKind::Attention, {}, needsLse);
 }
 
+/// Of a shadow's rows: each over all keys but one of its sequence.
+KernelOp Planner::shadowAttention() {
+  const bundle::Term others = {.kind = bundle::Term::Kind::Others};
+  return kernelFor(schedule.getLoc(), "attention_others", KernelKind::Attention,
+                   TermAttr::get(builder.getContext(), others,
+                                 FlatSymbolRefAttr(), /*group=*/0),
+                   /*writesLse=*/false);
+}
+
 static std::string symbolOf(const bundle::Term &term);
 
 /// "_within_window24", nothing where a term is within no other set.
@@ -264,8 +277,11 @@ PhaseOp Planner::addPhase(Location loc, WhenKind when, CadenceAttr cadence,
       builder, loc, WhenKindAttr::get(builder.getContext(), when), cadence);
   OpBuilder::InsertionGuard guard(builder);
   builder.createBlock(&phase.getBodyRegion());
-  AttendWithOp::create(builder, loc,
-                       FlatSymbolRefAttr::get(attention.getSymNameAttr()));
+  FlatSymbolRefAttr shadow;
+  if (needsShadow)
+    shadow = FlatSymbolRefAttr::get(shadowAttention().getSymNameAttr());
+  AttendWithOp::create(
+      builder, loc, FlatSymbolRefAttr::get(attention.getSymNameAttr()), shadow);
   return phase;
 }
 
@@ -346,6 +362,8 @@ void Planner::planProgram() {
   FailureOr<Program> program = Program::of(schedule);
   if (failed(program))
     return; // the schedule's verifier has seen to it that this can't be
+  needsShadow =
+      bundle::anyCommit(program->manifest, &bundle::CommitRule::hasShadow);
   for (auto [value, set] : program->sets)
     if (Operation *one = program->positions[static_cast<size_t>(set)];
         value != one->getResult(0))

@@ -113,8 +113,11 @@ LogicalResult Checker::checkDistinct() {
 LogicalResult Checker::checkUsed() {
   llvm::DenseSet<StringAttr> used;
   plan.walk([&](Operation *op) {
-    if (auto attend = dyn_cast<AttendWithOp>(op))
+    if (auto attend = dyn_cast<AttendWithOp>(op)) {
       used.insert(attend.getKernelAttr().getAttr());
+      if (FlatSymbolRefAttr shadow = attend.getShadowAttr())
+        used.insert(shadow.getAttr());
+    }
     if (auto score = dyn_cast<ScoreWithOp>(op))
       used.insert(score.getKernelAttr().getAttr());
     if (auto refresh = dyn_cast<RefreshOp>(op))
@@ -397,7 +400,7 @@ LogicalResult Checker::checkRule(RuleOp rule, int64_t firstLayer) {
   return success();
 }
 
-/// P20, N12: as the bundle has them.
+/// P20, N12, N18: as the bundle has them.
 LogicalResult Checker::checkPhases(const bundle::Manifest &manifest) {
   const std::optional<bundle::PhaseProblem> problem =
       bundle::checkPhases(manifest);

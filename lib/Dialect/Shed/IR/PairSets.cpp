@@ -49,6 +49,8 @@ static KeySet ownSetOf(MLIRContext *context, const Term &term, int64_t list,
                                        : term.size);
   case Term::Kind::RandomBlocks:
     return RandomBlocksAttr::get(context, term.oneIn, term.size, term.seed);
+  case Term::Kind::Others:
+    return OthersAttr::get(context);
   }
   llvm_unreachable("unknown set of pairs");
 }
@@ -240,6 +242,21 @@ Value RandomBlocksAttr::keepsSome(PairArithmetic &a, PositionRange rows,
                         a.compare(Predicate::ugt, a.sub(last, first), 1));
   return a.either(many, a.either(isDrawn(*this, a, queries, first),
                                  isDrawn(*this, a, queries, last)));
+}
+
+//===----------------------------------------------------------------------===//
+// Others
+//===----------------------------------------------------------------------===//
+
+std::optional<Term> OthersAttr::getTerm() const {
+  return Term{.kind = Term::Kind::Others};
+}
+
+bool OthersAttr::isUniform() const { return false; }
+bool OthersAttr::hasGaps() const { return true; }
+
+Value OthersAttr::keeps(PairArithmetic &a, Value query, Value key) const {
+  return a.compare(PairArithmetic::Predicate::ne, query, key);
 }
 
 //===----------------------------------------------------------------------===//

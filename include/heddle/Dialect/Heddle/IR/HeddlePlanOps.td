@@ -240,12 +240,17 @@ def Heddle_AttendWithOp : Heddle_Op<"attend_with", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "runs an attention kernel; its output is the layer's";
   let description = [{
+    Where commits revoke tokens by shadows another kernel, `shadow`, is run for the
+    rows of these, over the keys of their sequence and their own.
+
     ```mlir
     heddle.attend_with @attention_cols
+    heddle.attend_with @attention_dense shadow @attention_others
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel);
-  let assemblyFormat = "$kernel attr-dict";
+  let arguments = (ins FlatSymbolRefAttr:$kernel,
+                       OptionalAttr<FlatSymbolRefAttr>:$shadow);
+  let assemblyFormat = "$kernel (`shadow` $shadow^)? attr-dict";
 }
 
 def Heddle_ScoreWithOp : Heddle_Op<"score_with", [

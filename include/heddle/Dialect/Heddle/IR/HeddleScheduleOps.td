@@ -728,6 +728,7 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
     |---|---|
     | `quota` | the model's quota of each step, highest confidence first |
     | `above(r)` | all of confidence r and more, at least the best one |
+    | `above(r, strictly)` | all of a confidence that exceeds r, at least the best one |
     | `factor(r)` | the best m, the largest m with (m + 1)(1 - c_m) < r, at least one; c_m is the m-th largest confidence |
     | `factor(r, last_alone)` | the same; but where only the last candidate fails, it is taken too |
     | `random_order` | the model's quota of each step, in an order that is drawn before the run or given to it, whatever the model says |
@@ -735,13 +736,17 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
     | `timesteps` | of the m masked positions of the block floor(m (1 - s / t)), all at the last planned step; t and s are the step's times on a ramp from 1 to 0.001 (Dream: to `--eps`) over the block's steps |
     | `even` | the block's masked positions in equal shares over its planned steps, the first ones one more, whatever the model says |
     | `even_above(r)` | of such a share those of confidence r and more, at least the best one; what it leaves comes to the next step's share, and the block goes on until all are taken |
+    | `even_above(r, strictly)` | the same of a confidence that exceeds r |
     | `entropy(r)` | those of least entropy, as many as may be so that the entropies of all but the last sum to r nats at most, at least one |
 
     | clause | meaning |
     |---|---|
     | `within(%positions)` | of these positions only |
     | `on %a and %b` | at the steps that all of these cadences have |
+    | `at_most(share = r, least = a, most = b)` | of m candidates at most floor(r m), but a if that is less, and b if it is more; `least` is 1 and `most` is without bound where they are not given |
     | `revoke(below = r)` | of the block's tokens that earlier steps committed those whose probability is now below r become masks again, the least probable first, fewer than the step commits |
+    | `revoke(below = r, by = shadow)` | the same by the probability in a second view of the block, of masks, that the step computes besides: its rows attend to the sequence, each without the position that it predicts, and to each other, and no other row attends to them |
+    | `revoke(below = r, fewer_than = step_before)` | fewer than the block's step before committed, and none at a step that commits one token or none |
     | `edit(above = r)` | those of these tokens in whose place their rows now predict another one with probability r and more become that one, at the steps that commit or find no mask in their block |
     | `edit(above = r, further = n)` | the same; and after such a step that leaves its block without masks and has changed something, the block takes another pass, at most n of them |
     | `renoise` | at each step the model reads a token that is drawn anew in place of the mask token at each masked position of the block: said of the whole run by the last commit |
@@ -756,6 +761,7 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
     ```mlir
     commit above(0.9)
     commit above(0.6) revoke(below = 0.9)
+    commit above(0.6, strictly) at_most(share = 0.7, least = 5, most = 20) revoke(below = 0.9, by = shadow, fewer_than = step_before)
     commit above(0.7) edit(above = 0.5, further = 16)
     commit above(0.95) renoise
     commit best(1) within(%first) on %start
@@ -765,8 +771,8 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
 
     Source: Fast-dLLM (above, factor; released code: last_alone, timesteps,
     even_above, passes), LLaDA (even), Window-Diffusion (within, stop), dKV-Cache (random_order),
-    WINO (revoke), FreeDave, SSD (verify), LLaDA2.1 (edit), EB-Sampler (entropy),
-    DiffusionGemma's samplers (renoise).
+    WINO (revoke; released code: strictly, at_most, by, fewer_than), FreeDave, SSD (verify), LLaDA2.1 (edit),
+    EB-Sampler (entropy), DiffusionGemma's samplers (renoise).
   }];
   let arguments = (ins Heddle_CommitRuleAttr:$rule,
                        Optional<Heddle_PositionsType>:$within,

@@ -125,7 +125,7 @@ def Shed_#set.name#Attr
   let summary = set.summary;
   let parameters = set.parameters;
   let assemblyFormat = set.format;
-  let genVerifyDecl = 1;
+  let genVerifyDecl = !ne(!size(set.parameters), 0);
 }
 
 def Shed_BothAttr : Shed_PairSet<"Both", "both", [

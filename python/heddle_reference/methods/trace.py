@@ -42,7 +42,8 @@ refreshed    selections made in this step, for each layer and query head; empty 
 logits     rows whose logits the commit rule looks at: those that predict masked
            positions up to the block's end, within the method's window, and what
            it may make masks again. In a shifted model row p - 1 predicts
-           position p
+           position p. Rows of a second view count where they stand; what else
+           they compute is in no field
 committed  [position, token, confidence], by position; of a token that became a
            mask again [position, mask, the probability of what was there]
 pass       which forward pass made the step, from 1, where some are drafted ahead;

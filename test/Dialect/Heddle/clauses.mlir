@@ -102,9 +102,6 @@ heddle.schedule @noise {
 
 // CHECK-LABEL: heddle.schedule @shadows
 heddle.schedule @shadows {
-  %c = cadence every(2)
-  // CHECK: commit even_above(0.5, strictly) on %{{[a-z0-9_]+}} revoke(below = 0.5){{$}}
-  commit even_above(0.5, strictly) revoke(fewer_than = step, below = 0.5, by = row) on %c
   // CHECK: commit above(0.6, strictly) at_most(share = 0.7, least = 5, most = 20) revoke(below = 0.9, by = shadow, fewer_than = step_before) stop(eos){{$}}
   commit above(0.6, strictly) stop(eos) revoke(fewer_than = step_before, by = shadow, below = 0.9)
       at_most(most = 20, least = 5, share = 0.7)
@@ -113,6 +110,9 @@ heddle.schedule @shadows {
 
 // CHECK-LABEL: heddle.schedule @limits
 heddle.schedule @limits {
+  %c = cadence every(2)
+  // CHECK: commit even_above(0.5, strictly) on %{{[a-z0-9_]+}} revoke(below = 0.5){{$}}
+  commit even_above(0.5, strictly) revoke(fewer_than = step, below = 0.5, by = row) on %c
   // CHECK: commit best(4) at_most(share = 0.25){{$}}
   commit best(4) at_most(share = 1/4, least = 1)
   // CHECK: others{{$}}

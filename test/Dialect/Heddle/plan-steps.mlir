@@ -422,16 +422,16 @@ heddle.schedule @by_both {
 // phase; what no step commits by makes none.
 // CHECK-LABEL: heddle.plan @shadows {
 // CHECK: heddle.commit best(2) on %{{[a-z0-9_]+}} revoke(below = 0.5, by = shadow)
-// CHECK: heddle.kernel @attention_dense_scores attention dense scores(
-// CHECK: heddle.kernel @attention_others_scores attention [others] scores(
 // CHECK: heddle.kernel @attention_dense attention dense{{$}}
 // CHECK: heddle.kernel @attention_others attention [others]{{$}}
-// CHECK: heddle.rule layers 0 to 0 {
-// CHECK-NEXT: heddle.phase otherwise {
-// CHECK-NEXT:   heddle.attend_with @attention_dense_scores shadow @attention_others_scores
+// CHECK: heddle.kernel @attention_dense_scores attention dense scores(
+// CHECK: heddle.kernel @attention_others_scores attention [others] scores(
 // CHECK: heddle.rule default {
 // CHECK-NEXT: heddle.phase otherwise {
 // CHECK-NEXT:   heddle.attend_with @attention_dense shadow @attention_others
+// CHECK: heddle.rule layers(0) {
+// CHECK-NEXT: heddle.phase otherwise {
+// CHECK-NEXT:   heddle.attend_with @attention_dense_scores shadow @attention_others_scores
 heddle.schedule @shadows {
   %c = cadence every(2)
   commit best(2) on %c revoke(below = 0.5, by = shadow)
@@ -453,8 +453,8 @@ heddle.schedule @no_shadows {
 }
 
 // CHECK-LABEL: heddle.plan @others {
-// CHECK: heddle.kernel @attention_others_window8 attention [others, window(8)]
 // CHECK: heddle.kernel @attention_window8_within_others attention [window(8) within others]
+// CHECK: heddle.kernel @attention_window8_others attention [window(8), others]
 heddle.schedule @others {
   %rest = others
   %near = window(8)

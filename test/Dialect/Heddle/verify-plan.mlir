@@ -872,7 +872,7 @@ heddle.plan @N4 {
   heddle.kernel @dense attention dense
   heddle.rule default {
     heddle.phase otherwise {
-      // expected-error@+1 {{'heddle.attend_with' op needs a heddle.kernel}}
+      // expected-error@+1 {{names @none, which is no heddle.kernel of the plan}}
       heddle.attend_with @dense shadow @none
     }
   }

@@ -73,6 +73,7 @@ TEXTS = {
               "%all = union %known, %next  %window = fix %all on %phase  visible %window  attend dense", "exact", "exact"),
     "gaps": ("%w = window(9, dilation = 3)  %r = random_blocks(one_in = 3, size = 5, seed = 2)  %s = sinks(0.02)  "
              "%p = union %w, %r, %s  attend pairs(%w) in layers(0)  attend pairs(%p)", "exact", "exact"),
+    "others": ("%w = window(20)  %o = others  %b = intersect %w, %o  attend pairs(%o) in layers(0)  attend pairs(%b)", "exact", "exact"),
     "gaps-of-some": ("%start = cadence every(5)  %block = positions block  %known = positions decoded  "
                      "%near = nearest(3) of %block in %known  %rows = union %block, %near  %w = window(40, dilation = 7)  "
                      "reuse kv  recompute all on %start  recompute %rows  attend pairs(%w)", "exact", "exact"),

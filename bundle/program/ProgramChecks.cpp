@@ -423,7 +423,7 @@ void Checker::checkCommit() {
       return fail(At::Commit, i,
                   "says when blocks end, which only the last commit, the one "
                   "without a cadence, can");
-    // M17: what is cached would be of masks at some steps, of noise at others.
+    // M19: what is cached would be of masks at some steps, of noise at others.
     if (rule.renoises)
       return fail(At::Commit, i,
                   "puts noise in the place of masks, which the last commit, "

@@ -34,6 +34,9 @@ heddle::bundle::checkShadows(const Manifest &manifest) {
     if (rule.within >= 0)
       return problem("within positions, which are known when a step has begun, "
                      "and whether it has a shadow before; leave `within`");
+    if (manifest.commit.renoises)
+      return problem("of masks, in whose place the model would read noise; "
+                     "leave `renoise`");
     const char *other =
         manifest.visible >= 0      ? "visible"
         : !manifest.passes.empty() ? "recompute"

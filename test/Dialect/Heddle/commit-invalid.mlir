@@ -521,6 +521,14 @@ heddle.schedule @M16 {
 // -----
 
 heddle.schedule @M16 {
+  // expected-error@+1 {{revokes by a shadow of masks, in whose place the model would read noise; leave `renoise` out, or revoke without `by = shadow`}}
+  commit above(0.6) revoke(below = 0.9, by = shadow) renoise
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M16 {
   %block = positions block
   // expected-error@+1 {{revokes by a shadow within positions, which are known when a step has begun, and whether it has a shadow before; leave `within` out, or revoke without `by = shadow`}}
   commit above(0.6) within(%block) revoke(below = 0.9, by = shadow)

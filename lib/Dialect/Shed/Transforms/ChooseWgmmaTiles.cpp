@@ -156,9 +156,12 @@ static bool suits(const WgmmaRule &rule, ForKeysOp loop, KernelOp kernel) {
   Attribute over = loop.getOver();
   if (isa<AllAttr>(over))
     return true;
-  if (goesByRange(over))
-    return !cast<KeySet>(over).isSparse() &&
+  if (goesByRange(over)) {
+    // Where every pair of a long sequence is asked for, registers run short.
+    KeySet set = cast<KeySet>(over);
+    return !set.isSparse() && (!set.hasGaps() || set.isShort()) &&
            (rule.cluster == 1 || rule.queryStages);
+  }
   if (rule.cluster > 1)
     return false;
   std::optional<KeyEntries> entries = entriesOf(over);

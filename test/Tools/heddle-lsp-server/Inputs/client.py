@@ -178,7 +178,7 @@ def test_completion(server):
                 lacks=["window", "select", "yield", "schedule"])
     assert "which predictions become tokens" in ops["commit"]["detail"], ops["commit"]
     assert "| `quota` |" in ops["commit"]["documentation"]["value"]
-    check("%x = ^", has=["cadence", "select", "window", "sinks", "union", "intersect", "fix"],
+    check("%x = ^", has=["cadence", "select", "window", "sinks", "others", "union", "intersect", "fix"],
           lacks=["attend", "commit", "reuse"])
     # Words where they may stand, also when they have been begun.
     words = check("%x = cadence ^", exactly=words_of("cadence"))
@@ -198,6 +198,10 @@ def test_completion(server):
     check("%x = positions ^", has=words_of("positions"), lacks=["first", "%p"])
     check("commit ^", has=words_of("commit"), lacks=["within", "stop", "kv"])
     check("commit quota ^", has=["within", "on", "renoise", "stop"], lacks=["quota", "above"])
+    check("commit above(0.6, ^", exactly=["strictly"])
+    check("commit above(0.6) at_most(share = 0.7, ^", exactly=["least", "most"])
+    check("commit above(0.6) revoke(below = 0.9, ^", exactly=["by", "fewer_than"])
+    check("commit above(0.6) revoke(below = 0.9, by = ^", has=["shadow"])
     check("reuse ^", exactly=words_of("reuse"))
     # Parameters where numbers of their kind are.
     check("%x = window(^", exactly=["size"])

@@ -208,8 +208,9 @@ struct AttentionArgs {
 /// and split = 0), those by it of the blocks from `boundary` on.
 ///
 /// A kernel that scores by logits (Kernel::scorer) has the mean over the same
-/// rows of scale * q_i . k_j, less the least such mean of the n keys, and reads
-/// neither lse nor spanLse.
+/// rows of scale * q_i . k_j, less the least key's, or the mean of that over
+/// the keys of a block, less the least block's, and reads neither lse nor
+/// spanLse.
 /// Source: Sparse-dLLM, released code.
 ///
 /// A kernel for shared lists scores by the mean over list.headsPerList query

@@ -199,10 +199,16 @@ std::vector<double> reference::scoresOfList(const abi::SelectArgs &args,
                                             const bundle::Kernel &kernel,
                                             int64_t list, int64_t begin,
                                             int64_t end, const float *lse,
-                                            int64_t headDim, DType dtype) {
+                                            int64_t headDim, DType dtype,
+                                            bool padded) {
+  auto ofEntries = [&](std::vector<double> keys) {
+    return kernel.blocks
+               ? blockMeans(keys, kernel.group, args.list.split, padded)
+               : keys;
+  };
   if (readsLse(kernel.scorer))
-    return listScores(args, list, begin, end, lse, headDim, dtype,
-                      kernel.scores);
+    return ofEntries(
+        listScores(args, list, begin, end, lse, headDim, dtype, kernel.scores));
   std::vector<double> scores(static_cast<size_t>(args.n), 0);
   const int64_t heads = args.list.headsPerList;
   for (int64_t head = list * heads; head < (list + 1) * heads; ++head) {
@@ -211,6 +217,7 @@ std::vector<double> reference::scoresOfList(const abi::SelectArgs &args,
     for (size_t key = 0; key < scores.size(); ++key)
       scores[key] += one[key] / static_cast<double>(heads);
   }
+  scores = ofEntries(std::move(scores));
   const double least = *std::min_element(scores.begin(), scores.end());
   for (double &score : scores)
     score -= least;

@@ -101,12 +101,14 @@ std::vector<double> listScores(const abi::SelectArgs &args, int64_t list,
                                int64_t headDim, DType dtype,
                                const bundle::Scores &scores = noScores());
 
-/// The same by the scorer of `kernel`, without negative ones: of mean logits
-/// the least key's is taken away.
+/// The same by the scorer of `kernel`, of its keys or blocks (`padded` as
+/// blockMeans() has it), without negative ones: of mean logits the least one is
+/// taken away.
 std::vector<double> scoresOfList(const abi::SelectArgs &args,
                                  const bundle::Kernel &kernel, int64_t list,
                                  int64_t begin, int64_t end, const float *lse,
-                                 int64_t headDim, DType dtype);
+                                 int64_t headDim, DType dtype,
+                                 bool padded = false);
 
 /// The scores that keys are chosen by, see abi::SelectArgs: of those that are
 /// always listed infinity, of the others the largest of `pooled` neighbors' (0:

@@ -57,18 +57,15 @@ Status ReferenceKernels::select(size_t kernel,
         begin = args.rowBegin;
         end = args.rowEnd;
       }
+      const bool padded = args.spanLse != nullptr;
       std::vector<double> scores = reference::scoresOfList(
-          args, what, row, begin, end, args.lse, headDim, dtype);
+          args, what, row, begin, end, args.lse, headDim, dtype, padded);
       std::vector<int32_t> chosen;
       if (what.blocks) {
-        const bool padded = args.spanLse != nullptr;
-        scores = reference::blockMeans(scores, what.group, list.split, padded);
         std::vector<double> span;
         if (args.boundary > 0 && args.spanLse) {
-          span = reference::blockMeans(
-              reference::scoresOfList(args, what, row, begin, end, args.spanLse,
-                                      headDim, dtype),
-              what.group, list.split, padded);
+          span = reference::scoresOfList(args, what, row, begin, end,
+                                         args.spanLse, headDim, dtype, padded);
           span.erase(span.begin(), span.begin() + args.boundary);
         }
         chosen = reference::chosenBlocks(args, std::span<const double>(scores),

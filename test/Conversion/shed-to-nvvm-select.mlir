@@ -53,24 +53,45 @@ shed.kernel @together select element(bf16) head_dim(128) group(32) encoding(uint
   shed.top_k %r
 }
 
-// By logits: no products of matrices, no exponentials, and nothing of the
-// log-sum-exp. Four groups meet each 16 bytes of a key, of which a block's
-// threads read one each.
+// By logits: the rows of 16 groups are summed, 8 loads at a time and two rows
+// in a warp; their means, in two parts, meet a warp's 32 keys. No exponentials,
+// and nothing of the log-sum-exp. The least score is taken away from all.
 // CHECK-LABEL: llvm.func @logits(
-// CHECK-SAME: heddle.query_rows = 32 : i64, heddle.scratch_bytes = 64 : i64, heddle.scratch_bytes_per_key = 16 : i64
+// CHECK-SAME: heddle.query_rows = 32 : i64, heddle.scratch_bytes = 256 : i64, heddle.scratch_bytes_per_key = 64 : i64
 // CHECK-NOT: nvvm.mma.sync
 // CHECK-NOT: nvvm.ex2
-// CHECK: llvm.load {{.*}} : !llvm.ptr<1> -> vector<4xi32>
-// CHECK-COUNT-32: llvm.intr.fma
-// CHECK-NOT: llvm.intr.fma
+// CHECK-COUNT-8: llvm.load {{.*}} invariant {{.*}} : !llvm.ptr<1> -> vector<4xi32>
+// CHECK-NOT: nvvm.mma.sync
+// CHECK: nvvm.shfl.sync bfly
+// CHECK: llvm.call_intrinsic "llvm.nvvm.ff2bf16x2.rn"
+// CHECK-COUNT-64: nvvm.mma.sync
+// CHECK-NOT: nvvm.mma.sync
 // CHECK: arith.minnumf
 // CHECK: nvvm.shfl.sync bfly
+// CHECK: arith.subf
 // CHECK-COUNT-3: nvvm.shfl.sync up
 // CHECK: llvm.return
 shed.kernel @logits select element(bf16) head_dim(128) group(32) encoding(uint16) tiling(#shed.mma_tiling<query_rows = 128, warps = 4, keys = 128, stages = 2, blocks = 3>) {
   %m = shed.mass_init : !shed.mass
   %r = shed.logit_mass %m
   shed.top_k %r
+}
+
+// Blocks: means of 16 groups meet means of four blocks of keys, four channels
+// at a time. Scores are of blocks: 18 rows of n / 64 and two.
+// CHECK-LABEL: llvm.func @logit_blocks(
+// CHECK-SAME: heddle.query_rows = 64 : i64, heddle.scratch_bytes = 576 : i64, heddle.scratch_bytes_per_key = 2 : i64
+// CHECK-NOT: nvvm.mma.sync
+// CHECK-COUNT-16: llvm.intr.fma
+// CHECK-NOT: llvm.intr.fma
+// CHECK: llvm.store {{.*}} : vector<4xf32>, !llvm.ptr<1>
+// CHECK: arith.minnumf
+// CHECK-COUNT-3: nvvm.shfl.sync up
+// CHECK: llvm.return
+shed.kernel @logit_blocks select element(bf16) head_dim(128) group(64) tiling(#shed.mma_tiling<query_rows = 128, warps = 4, keys = 128, stages = 2>) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.logit_mass %m
+  shed.top_k %r blocks
 }
 
 // A group of 256 rows is scored in two passes; a bitmap is written in words.

@@ -25,6 +25,9 @@
 // second span, and two for the means over blocks that the two spans' lists are
 // made of.
 //
+// Kernels that score by mean logits have means of groups in place of the rows:
+// LogitScores.cpp says how. Where they choose blocks, scores are of blocks.
+//
 // f32 takes the same way with the products replaced by multiply-adds that leave
 // the same elements in the same lanes; it is there to compare with.
 //
@@ -114,6 +117,13 @@ public:
   Value scratchRow(NVVMBuilder &v, Value row) const;
   /// The scores of the block's group `part` (i32), of a mass at `row`.
   Value scoresOf(NVVMBuilder &v, Value part, Value row) const;
+  /// Whether what it scores are blocks: by means of their keys.
+  bool scoresBlocks() const { return byLogits && blocks; }
+  /// The warp's lanes copy its tile `tile` of keys. What lies where keys from n
+  /// on would be is left as it is: it reaches no other key's score.
+  void copyKeys(NVVMBuilder &v, Value base, Value tile) const;
+  /// [step][square] quads of rows l / 4 and l / 4 + 8 of the square.
+  Values loadKeyFragments(NVVMBuilder &v) const;
   /// Where this lane's 16 bytes of step `step` (32 channels) are in its row: a
   /// value and a constant to add.
   std::pair<Value, int64_t> chunkAt(ArrayRef<Value> places,
@@ -139,6 +149,7 @@ public:
   bool blocks;        ///< chooses blocks of `group` keys
   bool sharesLists;   ///< query heads of a group share lists
   bool ofRange;       ///< one group, of some of the rows
+  bool byLogits;      ///< scores by mean logits: rows are means of groups
   int64_t pooled;     ///< scores that are pooled, or 0
   SharedLayout layout;
 
@@ -162,6 +173,19 @@ struct OpenSelection {
   Operation *root;
   SelectFrame frame;
 };
+
+/// K . Q, unscaled, of the warp's keys, `fragments` (none for f32), and the
+/// rows from `row` (i32) on: [row square][key square][4 accumulators].
+NVVMBuilder::Values multiplyKeys(NVVMBuilder &v, const SelectFrame &f,
+                                 ValueRange fragments, Value row);
+
+/// Of blocks, the number (i32) that there are.
+Value countBlocks(NVVMBuilder &v, const SelectFrame &f);
+
+/// The least of `count` (i32) scores, for all threads of the block, which have
+/// written them before a barrier.
+Value leastScore(NVVMBuilder &v, const SelectFrame &f, Value scores,
+                 Value count);
 
 /// Opens the entry of a select kernel before the op: passes over queries and
 /// keys are loops with copies, around clones of the ops on tiles. Fails, with

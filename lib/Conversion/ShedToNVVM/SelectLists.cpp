@@ -157,18 +157,21 @@ private:
   Value bySpan; ///< i1: whether the second span is scored by itself
 };
 
-/// The mean scores, `from` having the keys', of blocks `first` to `end` (i32)
-/// to `to`; zero from block `limit` on and up to a multiple of 4 of them. Also
-/// to `shown`, all of them, if that is not null. Where the second span is
-/// scored by itself a short block has the others' size.
+/// The mean scores, `from` having the keys' or their own, of blocks `first` to
+/// `end` (i32) to `to`; zero from block `limit` on and up to a multiple of 4 of
+/// them. Also to `shown`, all of them, if that is not null. Where the second
+/// span is scored by itself a short block has the others' size.
 void BlockChooser::pool(Value from, Value first, Value end, Value limit,
                         Value to, Value shown) {
   const int64_t size = choice.group;
   Value count = v.sub(end, first);
   Value padded = v.both(v.add(count, 3), ~int64_t(3));
   Value shows = v.flip(v.isNull(shown), 1);
-  v.loop(choice.thread, padded, choice.threads, [&](Value i) {
-    Value block = v.add(first, i);
+  auto scoreOf = [&](Value block) {
+    Value score = v.load(v.f32(), v.at(from, v.mul(block, 4)), 4);
+    return v.subf(score, choice.least);
+  };
+  auto meanOf = [&](Value block) -> Value {
     KeyRange keys = keysOfBlock(v, block, choice.n, list.split, size);
     // None behind the last block.
     Value sum =
@@ -180,7 +183,12 @@ void BlockChooser::pool(Value from, Value first, Value end, Value limit,
     Value keysThere =
         v.select(bySpan, v.word(size),
                  v.greatest(v.sub(keys.end, keys.first), v.word(1)));
-    Value mean = v.divf(sum, arith::SIToFPOp::create(v.b, v.f32(), keysThere));
+    return v.divf(sum, arith::SIToFPOp::create(v.b, v.f32(), keysThere));
+  };
+  v.loop(choice.thread, padded, choice.threads, [&](Value i) {
+    Value block = v.add(first, i);
+    Value mean =
+        choice.least ? scoreOf(v.least(block, v.add(end, -1))) : meanOf(block);
     Value offset = v.mul(i, 4);
     v.store(v.select(v.compare(CmpIPredicate::slt, block, limit), mean,
                      v.real(0.0f)),
@@ -189,7 +197,6 @@ void BlockChooser::pool(Value from, Value first, Value end, Value limit,
            [&] { v.store(mean, v.at(shown, offset), 4); });
   });
 }
-
 void BlockChooser::run(const BlockScores &scores, Value shown) {
   Value zero = v.word(0);
   Value boundary = word(offsetof(abi::SelectArgs, boundary));
@@ -255,8 +262,19 @@ void mlir::heddle::chooseBlocks(NVVMBuilder &v, const KeyChoice &choice,
   KeyList list = loadKeyList(v, choice.encoding, choice.group,
                              v.at(choice.args, offsetof(abi::SelectArgs, list)),
                              row, which);
-  BlockChooser(v, choice, list, isScoredBySpan(v, choice.args))
+  Value bySpan =
+      choice.least ? v.integer(v.i1(), 0) : isScoredBySpan(v, choice.args);
+  BlockChooser(v, choice, list, bySpan)
       .run(scores, shownScores(v, choice, row, which));
+}
+
+/// Takes the least score away from all keys'.
+static void takeAway(NVVMBuilder &v, const KeyChoice &choice, Value scores) {
+  v.loop(choice.thread, choice.n, choice.threads, [&](Value key) {
+    Value at = v.at(scores, v.mul(key, 4));
+    v.store(v.subf(v.load(v.f32(), at, 4), choice.least), at, 4);
+  });
+  v.barrier();
 }
 
 namespace {
@@ -280,12 +298,20 @@ struct LowerTopK : FramePattern<shed::TopKOp, SelectFrame> {
       Value begin = v.mul(which, f.group);
       v.when(v.compare(CmpIPredicate::slt, begin, f.rowCount(v)), [&] {
         Value keys = f.scoresOf(v, part, mass);
-        if (!op.getBlocks())
+        if (f.byLogits) {
+          Value count = f.blocks ? countBlocks(v, f) : f.n;
+          choice.least = leastScore(v, f, keys, count);
+        }
+        if (!op.getBlocks()) {
+          if (f.byLogits)
+            takeAway(v, choice, keys);
           return chooseKeys(v, choice, f.list, which, keys);
+        }
+        const int64_t rooms = f.scoresBlocks() ? f.parts : 2 * f.parts;
         chooseBlocks(v, choice, f.list, which,
                      {keys, f.scoresOf(v, part, spanMass),
-                      f.scratchRow(v, v.word(2 * f.parts)),
-                      f.scratchRow(v, v.word(2 * f.parts + 1))});
+                      f.scratchRow(v, v.word(rooms)),
+                      f.scratchRow(v, v.word(rooms + 1))});
       });
     });
     return {};

@@ -9,6 +9,7 @@
 
 #include "bundle/abi/Abi.h"
 #include "bundle/program/Manifest.h"
+#include "heddle/Dialect/Shed/IR/MmaTiling.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/IRMapping.h"
@@ -65,12 +66,22 @@ SelectFrame::SelectFrame(shed::KernelOp kernel)
       blocks(choiceOf(kernel).getBlocks()),
       sharesLists(kernel.getSharedLists()),
       ofRange(group == ::heddle::bundle::groupOfAll),
+      byLogits(choiceOf(kernel).isByLogits()),
       pooled(static_cast<int64_t>(choiceOf(kernel).getPooled().value_or(0))) {
+  int64_t keyBytes = tileKeys * rowBytes;
   layout.lse = rows * rowBytes;
-  layout.inverses = layout.lse + rows * 4;
+  if (byLogits) {
+    parts = ofRange ? 1 : rows / shed::rowsForMean;
+    rows = llvm::alignTo(parts, 8);
+    layout.lse = shed::meanBytes(kernel, rows);
+    if (blocks)
+      keyBytes = shed::meanBytes(kernel, shed::blocksTogether);
+    else if (!exact)
+      rowSquares = rows / 4; // of both halves of means
+  }
+  layout.inverses = layout.lse + std::max(rows, warps) * 4;
   layout.keys = llvm::alignTo(layout.inverses + parts * 4, 128);
-  layout.bytes =
-      std::max(layout.keys + warps * tileKeys * rowBytes, TopK::sharedBytes());
+  layout.bytes = std::max(layout.keys + warps * keyBytes, TopK::sharedBytes());
 }
 
 Value SelectFrame::field(NVVMBuilder &v, Type type, size_t offset) const {
@@ -85,7 +96,9 @@ Value SelectFrame::rowCount(NVVMBuilder &v) const {
 }
 
 Value SelectFrame::scratchRow(NVVMBuilder &v, Value row) const {
-  Value rowBytes = v.mul(v.quotient(v.add(n, 3), 4), 16);
+  // Where blocks start anew there are two short ones.
+  Value scores = scoresBlocks() ? v.add(v.quotient(n, group), 2) : n;
+  Value rowBytes = v.mul(v.quotient(v.add(scores, 3), 4), 16);
   return v.at(scratch, v.mul(v.widen(row), v.widen(rowBytes)));
 }
 
@@ -93,6 +106,68 @@ Value SelectFrame::scoresOf(NVVMBuilder &v, Value part, Value row) const {
   if (parts == 1 && matchPattern(row, m_Zero()))
     return scratch;
   return scratchRow(v, v.add(part, row));
+}
+
+void SelectFrame::copyKeys(NVVMBuilder &v, Value base, Value tile) const {
+  Value firstKey = v.mul(tile, tileKeys);
+  Value count = v.sub(n, firstKey);
+  // Any item of the tile, for rows of any number of chunks.
+  auto copyItems = [&] {
+    v.loop(v.word(0), v.mul(v.least(count, v.word(tileKeys)), chunks),
+           hiddenWord(v, 32), [&](Value item) {
+             item = v.add(item, lane);
+             Value row = v.quotient(item, chunks);
+             Value chunk = v.sub(item, v.mul(row, chunks));
+             Value key = v.add(firstKey, row);
+             Value from = v.at(v.at(base, v.mul(v.widen(key), keyStride)),
+                               v.mul(chunk, 16));
+             if (swizzled)
+               chunk = v.flip(chunk, v.mul(v.both(row, 1), 4));
+             Value to =
+                 v.add(v.add(warpKeys, v.mul(row, rowBytes)), v.mul(chunk, 16));
+             v.when(v.compare(CmpIPredicate::slt, key, n),
+                    [&] { v.copyAsync(to, 0, from); });
+           });
+  };
+  if (32 % chunks)
+    return copyItems();
+  // Whole tiles of rows that lanes share evenly: little more than the copies.
+  Value whole = v.compare(CmpIPredicate::sge, count, tileKeys);
+  v.when(v.flip(whole, 1), copyItems);
+  v.when(whole, [&] {
+    Value row = v.quotient(lane, chunks), chunk = v.both(lane, chunks - 1);
+    Value from =
+        v.at(v.at(base, v.mul(v.widen(v.add(firstKey, row)), keyStride)),
+             v.mul(chunk, 16));
+    int64_t together = 32 / chunks;
+    Value step = v.mul(keyStride, together);
+    if (swizzled)
+      chunk = v.flip(chunk, v.mul(v.both(row, 1), 4));
+    Value to = v.add(v.add(warpKeys, v.mul(row, rowBytes)), v.mul(chunk, 16));
+    Value odd = swizzled && together == 1 ? v.flip(to, 64) : to;
+    for (int64_t i = 0; i < tileKeys / together; ++i) {
+      v.copyAsync(i % 2 ? odd : to, i * 512, from);
+      from = v.at(from, step);
+    }
+  });
+}
+
+Values SelectFrame::loadKeyFragments(NVVMBuilder &v) const {
+  Values places, quads;
+  for (Value place : chunkPlaces)
+    places.push_back(v.add(warpKeys, place));
+  for (int64_t step = 0; step < channels / 32; ++step)
+    for (int64_t half = 0; half < 2 * keySquares; ++half) {
+      auto [place, offset] = chunkAt(places, step);
+      quads.push_back(
+          v.loadShared(v.quad(), place, offset + half * 8 * rowBytes, 16));
+    }
+  // Words, so that they are scalars in registers.
+  Values words;
+  for (Value quad : quads)
+    for (int64_t i = 0; i < 4; ++i)
+      words.push_back(v.extract(quad, i));
+  return words;
 }
 
 static LogicalResult check(shed::KernelOp kernel, const SelectFrame &f) {
@@ -144,8 +219,6 @@ private:
   void copyQueries(Value base, Value firstRow, Value end);
   void loadLse(const QueryPass &pass, Value row);
   void countRows(const QueryPass &pass);
-  void copyKeys(Value base, Value tile);
-  Values loadKeyFragments();
   void storeScores(ValueRange sums, Value tile, Value to, Value inverse,
                    Value first);
 
@@ -305,7 +378,7 @@ void SelectOpening::writeQueries(shed::ForQueriesOp loop, Value head,
 void SelectOpening::writeKeys(shed::ForKeysOp loop, const QueryPass &pass,
                               Value row, Value mass) {
   countRows(pass);
-  copyKeys(pass.keys, v.add(pass.firstTile, warp));
+  copyKeys(v, pass.keys, v.add(pass.firstTile, warp));
   v.commitCopies();
   v.awaitCopies(0);
   v.barrier();
@@ -317,13 +390,13 @@ void SelectOpening::writeKeys(shed::ForKeysOp loop, const QueryPass &pass,
     auto copyNext = [&] {
       Value next = v.add(tile, warps);
       v.when(v.compare(CmpIPredicate::slt, next, tiles),
-             [&] { copyKeys(pass.keys, next); });
+             [&] { copyKeys(v, pass.keys, next); });
       v.commitCopies();
     };
     ScoredKeys keys{tile, {}};
     if (!exact) {
       // The tile moves to registers and leaves its place to the next one.
-      keys.fragments = loadKeyFragments();
+      keys.fragments = loadKeyFragments(v);
       v.warpBarrier();
       copyNext();
     }
@@ -430,71 +503,6 @@ void SelectOpening::copyQueries(Value base, Value firstRow, Value end) {
   });
 }
 
-/// The warp's lanes copy its tile `tile` of keys. What lies where keys from n
-/// on would be is left as it is: it reaches no other key's score.
-void SelectOpening::copyKeys(Value base, Value tile) {
-  Value firstKey = v.mul(tile, tileKeys);
-  Value count = v.sub(n, firstKey);
-  // Any item of the tile, for rows of any number of chunks.
-  auto copyItems = [&] {
-    v.loop(v.word(0), v.mul(v.least(count, v.word(tileKeys)), chunks),
-           hiddenWord(v, 32), [&](Value item) {
-             item = v.add(item, lane);
-             Value row = v.quotient(item, chunks);
-             Value chunk = v.sub(item, v.mul(row, chunks));
-             Value key = v.add(firstKey, row);
-             Value from = v.at(v.at(base, v.mul(v.widen(key), keyStride)),
-                               v.mul(chunk, 16));
-             if (swizzled)
-               chunk = v.flip(chunk, v.mul(v.both(row, 1), 4));
-             Value to =
-                 v.add(v.add(warpKeys, v.mul(row, rowBytes)), v.mul(chunk, 16));
-             v.when(v.compare(CmpIPredicate::slt, key, n),
-                    [&] { v.copyAsync(to, 0, from); });
-           });
-  };
-  if (32 % chunks)
-    return copyItems();
-  // Whole tiles of rows that lanes share evenly: little more than the copies.
-  Value whole = v.compare(CmpIPredicate::sge, count, tileKeys);
-  v.when(v.flip(whole, 1), copyItems);
-  v.when(whole, [&] {
-    Value row = v.quotient(lane, chunks), chunk = v.both(lane, chunks - 1);
-    Value from =
-        v.at(v.at(base, v.mul(v.widen(v.add(firstKey, row)), keyStride)),
-             v.mul(chunk, 16));
-    int64_t together = 32 / chunks;
-    Value step = v.mul(keyStride, together);
-    if (swizzled)
-      chunk = v.flip(chunk, v.mul(v.both(row, 1), 4));
-    Value to = v.add(v.add(warpKeys, v.mul(row, rowBytes)), v.mul(chunk, 16));
-    Value odd = swizzled && together == 1 ? v.flip(to, 64) : to;
-    for (int64_t i = 0; i < tileKeys / together; ++i) {
-      v.copyAsync(i % 2 ? odd : to, i * 512, from);
-      from = v.at(from, step);
-    }
-  });
-}
-
-/// [step][square] quads of rows l / 4 and l / 4 + 8 of the square.
-Values SelectOpening::loadKeyFragments() {
-  Values places, quads;
-  for (Value place : chunkPlaces)
-    places.push_back(v.add(warpKeys, place));
-  for (int64_t step = 0; step < channels / 32; ++step)
-    for (int64_t half = 0; half < 2 * keySquares; ++half) {
-      auto [place, offset] = chunkAt(places, step);
-      quads.push_back(
-          v.loadShared(v.quad(), place, offset + half * 8 * rowBytes, 16));
-    }
-  // Words, so that they are scalars in registers.
-  Values words;
-  for (Value quad : quads)
-    for (int64_t i = 0; i < 4; ++i)
-      words.push_back(v.extract(quad, i));
-  return words;
-}
-
 /// Writes the scores of tile `tile`, or adds to them if they are not the
 /// group's first. A key is always the same lane's.
 void SelectOpening::storeScores(ValueRange sums, Value tile, Value to,
@@ -546,9 +554,14 @@ Operation *SelectOpening::write() {
   facts.sharedBytes = layout.bytes;
   facts.blocks = kernel.getTilingAs<shed::MmaTilingAttr>().getBlocks();
   facts.queryRows = std::min(group, ::heddle::bundle::maxQueryRows);
-  const int64_t scratchRows = (blocks ? 2 * parts + 2 : parts) + (pooled > 0);
-  facts.scratchBytes = 16 * scratchRows;
-  facts.scratchBytesPerKey = 4 * scratchRows;
+  if (scoresBlocks()) {
+    facts.scratchBytes = 32 * (parts + 2);
+    facts.scratchBytesPerKey = llvm::divideCeil(4 * (parts + 2), group);
+  } else {
+    const int64_t scratchRows = (blocks ? 2 * parts + 2 : parts) + (pooled > 0);
+    facts.scratchBytes = 16 * scratchRows;
+    facts.scratchBytesPerKey = 4 * scratchRows;
+  }
   Values arguments = v.openEntry(kernel, kernel.getSymName(),
                                  {v.global(), v.global(), v.i64()}, facts);
   Operation *function = v.b.getInsertionBlock()->getParentOp();

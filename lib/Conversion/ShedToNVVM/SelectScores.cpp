@@ -113,6 +113,11 @@ static Value positionOf(NVVMBuilder &v, const SelectFrame &f, Value place) {
       })[0];
 }
 
+Values mlir::heddle::multiplyKeys(NVVMBuilder &v, const SelectFrame &f,
+                                  ValueRange fragments, Value row) {
+  return f.exact ? multiplyExact(v, f, row) : multiply(v, f, fragments, row);
+}
+
 namespace {
 struct LowerDot : FramePattern<shed::DotOp, SelectFrame> {
   using FramePattern::FramePattern;
@@ -120,9 +125,8 @@ struct LowerDot : FramePattern<shed::DotOp, SelectFrame> {
                               PatternBuilder &v) const override {
     auto rows = ScoredRows::of(adaptor.getQueries());
     auto keys = ScoredKeys::of(adaptor.getKeys());
-    KeyLogits logits{f.exact ? multiplyExact(v, f, rows.row)
-                             : multiply(v, f, keys.fragments, rows.row),
-                     f.factor, rows};
+    KeyLogits logits{multiplyKeys(v, f, keys.fragments, rows.row), f.factor,
+                     rows};
     return {logits.values()};
   }
 };

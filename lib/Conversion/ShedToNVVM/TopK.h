@@ -88,6 +88,9 @@ struct KeyChoice {
   /// and `pool` is a row of scratch to write them to.
   int64_t pooled = 0;
   Value pool = {};
+  /// If there, what is taken away from scores, so that none is negative; those
+  /// of blocks are then blocks' own, not their keys'.
+  Value least = {};
   /// The form of the lists whose keys alone are chosen from, if there are any.
   std::optional<shed::KeyEntries> within = {};
 };

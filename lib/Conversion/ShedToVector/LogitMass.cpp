@@ -13,8 +13,6 @@
 
 #include "Lowering.h"
 
-#include <limits>
-
 using namespace mlir;
 using namespace mlir::heddle;
 using namespace mlir::heddle::vectors;
@@ -42,8 +40,7 @@ static void sumQueries(KernelBuilder &v, Value to) {
   });
 }
 
-/// Adds the logits of the task's rows and heads to the mass of keys, and takes
-/// the least key's away from all.
+/// Adds the logits of the task's rows and heads to the mass of keys.
 static Results lowerLogitMass(Lowering<shed::LogitMassOp> &v) {
   const VectorKernel &k = v.k;
   Value mass = v.in.getMass().front(), query = v.inScratch(k.layout.queries);
@@ -63,15 +60,6 @@ static Results lowerLogitMass(Lowering<shed::LogitMassOp> &v) {
       v.store(v.addf(v.load(v.f32(), massOf(key)), v.sum(products)),
               massOf(key));
     });
-  });
-  Value least = v.loop(v.constant(0), k.n, 1,
-                       v.real(std::numeric_limits<float>::infinity()),
-                       [&](Value key, ValueRange least) {
-                         return Values{arith::MinNumFOp::create(
-                             v.b, least[0], v.load(v.f32(), massOf(key)))};
-                       })[0];
-  v.each(k.n, [&](Value key) {
-    v.store(v.subf(v.load(v.f32(), massOf(key)), least), massOf(key));
   });
   return {{mass}};
 }

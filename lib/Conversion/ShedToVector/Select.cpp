@@ -171,6 +171,20 @@ static Value chosenBy(KernelBuilder &v, shed::TopKOp op, Value mass) {
   return mass;
 }
 
+/// Takes the least of `count` scores away from all, so that none is negative.
+static void takeLeastAway(KernelBuilder &v, Value scores, Value count) {
+  auto at = [&](Value entry) { return v.at(scores, v.mul(entry, 4)); };
+  Value least = v.loop(v.constant(0), count, 1,
+                       v.real(std::numeric_limits<float>::infinity()),
+                       [&](Value entry, ValueRange least) {
+                         return Values{arith::MinNumFOp::create(
+                             v.b, least[0], v.load(v.f32(), at(entry)))};
+                       })[0];
+  v.each(count, [&](Value entry) {
+    v.store(v.subf(v.load(v.f32(), at(entry)), least), at(entry));
+  });
+}
+
 /// Makes the task's list by the scores of all keys, and those of the second
 /// span where it has its own.
 static Results lowerTopK(Lowering<shed::TopKOp> &v) {
@@ -202,6 +216,8 @@ static Results lowerTopK(Lowering<shed::TopKOp> &v) {
   Value zero = v.constant(0);
   scale(mass, zero);
   if (!v.op.getBlocks()) {
+    if (v.op.isByLogits())
+      takeLeastAway(v, mass, v.k.n);
     mass = chosenBy(v, v.op, mass);
     v.when(v.isSet(scores), [&] { showScores(mass, v.k.n, zero); });
     storeLargest(v, mass, zero, v.k.n, keep, v.k.n, to);
@@ -218,6 +234,8 @@ static Results lowerTopK(Lowering<shed::TopKOp> &v) {
   if (v.op.getSpan())
     filtered = v.bitAnd(hasSpans, v.isSet(v.field(&SelectArgs::spanLse)));
   poolMass(v, mass, zero, blocks, split, filtered);
+  if (v.op.isByLogits())
+    takeLeastAway(v, mass, blocks);
   v.when(v.isSet(scores), [&] { showScores(mass, blocks, zero); });
   Value second = mass, firstEnd = boundary;
   if (v.op.getSpan()) {

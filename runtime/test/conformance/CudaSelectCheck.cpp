@@ -280,16 +280,15 @@ private:
     const Shape &shape = problem(s).shape;
     auto [begin, end] =
         all[s].choice.rowsOf(kernel, at % all[s].groups, shape.n);
-    std::vector<double> keys = rt::reference::scoresOfList(
+    std::vector<double> scores = rt::reference::scoresOfList(
         hostArgs(s), kernel, at / all[s].groups, begin, end, lse.as<float>(),
-        shape.headDim, shape.dtype);
-    return blocks
-               ? rt::reference::blockMeans(keys, group, all[s].choice.split,
-                                           all[s].choice.bySpan)
-               : rt::reference::chosenWithin(
-                     hostArgs(s), kernel, at / all[s].groups,
-                     at % all[s].groups,
-                     rt::reference::chosenBy(hostArgs(s), keys, kernel.pooled));
+        shape.headDim, shape.dtype, all[s].choice.bySpan);
+    return blocks ? scores
+                  : rt::reference::chosenWithin(
+                        hostArgs(s), kernel, at / all[s].groups,
+                        at % all[s].groups,
+                        rt::reference::chosenBy(hostArgs(s), scores,
+                                                kernel.pooled));
   }
 
   void compareScores(size_t s, int64_t at, std::span<const float> found,

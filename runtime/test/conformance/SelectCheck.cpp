@@ -96,14 +96,13 @@ private:
   /// Scores of a list's keys or blocks as the definitions have them.
   std::vector<double> scoresOf(int64_t at, const float *lse) const {
     auto [begin, end] = choice.rowsOf(kernel, at % groups, problem.shape.n);
-    std::vector<double> keys =
-        rt::reference::scoresOfList(args, kernel, at / groups, begin, end, lse,
-                                    problem.shape.headDim, problem.shape.dtype);
-    return blocks ? rt::reference::blockMeans(keys, group, choice.split,
-                                              choice.bySpan)
+    std::vector<double> scores = rt::reference::scoresOfList(
+        args, kernel, at / groups, begin, end, lse, problem.shape.headDim,
+        problem.shape.dtype, choice.bySpan);
+    return blocks ? scores
                   : rt::reference::chosenWithin(
                         args, kernel, at / groups, at % groups,
-                        rt::reference::chosenBy(args, keys, kernel.pooled));
+                        rt::reference::chosenBy(args, scores, kernel.pooled));
   }
 
   void compare() {

@@ -435,17 +435,16 @@ void select(const Compiled &code, const Launch &launch) {
       for (int64_t g = 0; g < args.list.groups; ++g) {
         auto scoresBy = [&](const float *lse) {
           const bool ofAll = group == bundle::groupOfAll;
-          std::vector<double> keys = reference::scoresOfList(
+          std::vector<double> scores = reference::scoresOfList(
               args, code.kernel, list, ofAll ? args.rowBegin : g * group,
               ofAll ? args.rowEnd : std::min(args.n, (g + 1) * group), lse,
-              code.variant.headDim, code.dtype);
-          return blocks
-                     ? reference::blockMeans(keys, group, args.list.split,
-                                             args.spanLse != nullptr)
-                     : reference::chosenWithin(
-                           args, code.kernel, list, g,
-                           reference::chosenBy(args, keys, code.kernel.pooled),
-                           code.variant.encoding);
+              code.variant.headDim, code.dtype, args.spanLse != nullptr);
+          return blocks ? scores
+                        : reference::chosenWithin(
+                              args, code.kernel, list, g,
+                              reference::chosenBy(args, scores,
+                                                  code.kernel.pooled),
+                              code.variant.encoding);
         };
         const std::vector<double> scores = scoresBy(args.lse);
         std::vector<double> span;

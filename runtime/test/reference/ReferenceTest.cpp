@@ -111,6 +111,15 @@ TEST(Reference, MeanLogitByHand) {
   EXPECT_NEAR(scores[0], std::log(5.0) / 2, 1e-6);
   EXPECT_NEAR(scores[1], std::log(2.5) / 2, 1e-6);
   EXPECT_EQ(scores[2], 0);
+
+  // Of two blocks the second, of one key, has none to take away.
+  kernel.blocks = true;
+  kernel.group = 2;
+  scores =
+      reference::scoresOfList(args, kernel, 0, 0, 1, nullptr, 2, DType::F32);
+  ASSERT_EQ(scores.size(), 2);
+  EXPECT_NEAR(scores[0], std::log(12.5) / 4, 1e-6);
+  EXPECT_EQ(scores[1], 0);
 }
 
 TEST(Reference, LargestPrefersLowIndicesAndSorts) {

@@ -141,3 +141,20 @@ shed.kernel @given attention element(bf16) head_dim(128)
   }
   shed.store %r
 }
+
+// By mean logits: blocks for 32 groups at a time, keys for 16.
+// CHECK-LABEL: shed.kernel @mean_blocks
+// CHECK-SAME: mma_tiling<query_rows = 256, warps = 8, keys = 128, stages = 2, blocks = 2>
+shed.kernel @mean_blocks select element(bf16) head_dim(128) group(64) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.logit_mass %m
+  shed.top_k %r blocks
+}
+
+// CHECK-LABEL: shed.kernel @mean_keys
+// CHECK-SAME: mma_tiling<query_rows = 128, warps = 8, keys = 128, stages = 2
+shed.kernel @mean_keys select element(bf16) head_dim(128) group(64) encoding(uint16) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.logit_mass %m
+  shed.top_k %r
+}

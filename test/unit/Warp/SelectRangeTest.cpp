@@ -40,7 +40,7 @@ using ::heddle::bundle::Encoding;
 
 namespace {
 
-constexpr int64_t headDim = 32, kvHeads = 2;
+constexpr int64_t kvHeads = 2;
 
 struct Form {
   int64_t heads, sharers, pooled;
@@ -52,6 +52,7 @@ struct Form {
   /// By mean logits; of bf16, and of blocks of as many keys as a group has
   /// rows.
   bool byLogits = false, bf16 = false, blocks = false;
+  int64_t headDim = 32;
 };
 
 struct Choice {
@@ -68,8 +69,8 @@ Code compile(const Form &form) {
   const std::string text =
       "shed.kernel @select select element(" +
       std::string(form.bf16 ? "bf16" : "f32") + ") head_dim(" +
-      std::to_string(headDim) + ") group(" + std::to_string(form.group) + ")" +
-      (form.sharers > 1 ? " shared_lists" : "") +
+      std::to_string(form.headDim) + ") group(" + std::to_string(form.group) +
+      ")" + (form.sharers > 1 ? " shared_lists" : "") +
       (form.sharers == form.heads ? " per_layer" : "") + " encoding(" +
       std::string(::heddle::bundle::nameOf(form.encoding)) +
       R"() tiling(#shed.mma_tiling<query_rows = 32, warps = 2, keys = 32, stages = 2>) {
@@ -145,7 +146,8 @@ void check(const Form &form, const Code &code, const Choice &c, uint64_t seed) {
                << "n " << c.n << " rows " << c.rowBegin << ".." << c.rowEnd
                << " always " << c.alwaysBegin << ".." << c.alwaysEnd);
   std::mt19937_64 random(seed);
-  const int64_t wide = form.heads * headDim, narrow = kvHeads * headDim + 8;
+  const int64_t wide = form.heads * form.headDim,
+                narrow = kvHeads * form.headDim + 8;
   float *query, *key;
   const std::vector<float> queries = rowsOf(c.n * wide, random, query);
   const std::vector<float> keys = rowsOf(c.n * narrow, random, key);
@@ -174,8 +176,8 @@ void check(const Form &form, const Code &code, const Choice &c, uint64_t seed) {
   for (int64_t h = 0; h < form.heads; ++h)
     for (int64_t i = 0; i < c.n; ++i)
       lse[h * c.n + i] = static_cast<float>(
-          reference::attendRow(reference::headOf(args, h, headDim, dtype), i,
-                               [](int64_t, int64_t) { return true; })
+          reference::attendRow(reference::headOf(args, h, form.headDim, dtype),
+                               i, [](int64_t, int64_t) { return true; })
               .lse);
   args.lse = form.byLogits ? nullptr : lse.data();
   const int64_t rowBytes =
@@ -253,10 +255,10 @@ void check(const Form &form, const Code &code, const Choice &c, uint64_t seed) {
     const std::vector<double> own = reference::scoresOfList(
         args, kernel, row, ofAll ? c.rowBegin : group * form.group,
         ofAll ? c.rowEnd : std::min(c.n, (group + 1) * form.group), lse.data(),
-        headDim, dtype);
+        form.headDim, dtype);
     const std::vector<double> expected =
         form.blocks
-            ? reference::blockMeans(own, form.group, args.list.split, false)
+            ? own
             : reference::chosenWithin(
                   args, kernel, row, group,
                   reference::chosenBy(args, own, form.pooled), form.encoding);
@@ -304,7 +306,7 @@ TEST(SelectRange, ChoosesWithinLists) {
 
 /// Of one group and of several together, whose last has fewer rows; of all
 /// heads and of some rows; within lists, by neighbors; of blocks that start
-/// anew.
+/// anew. Rows of which lanes read several together, and one.
 TEST(SelectRange, ChoosesByLogits) {
   constexpr int64_t all = ::heddle::bundle::groupOfAll;
   uint64_t seed = 200;
@@ -343,7 +345,30 @@ TEST(SelectRange, ChoosesByLogits) {
           .blocks = true},
          {{70, 2, 0, 70, 0, 0},
           {131, 5, 0, 131, 0, 0, 0, 21},
-          {9, 1, 0, 9, 0, 0}}}};
+          {9, 1, 0, 9, 0, 0}}},
+        {{.heads = 2,
+          .sharers = 1,
+          .pooled = 0,
+          .encoding = Encoding::Int32,
+          .group = 32,
+          .blocks = true,
+          .headDim = 128},
+         {{300, 4, 0, 300, 0, 0, 0, 33}}},
+        {{.heads = 2,
+          .sharers = 1,
+          .pooled = 0,
+          .encoding = Encoding::Uint16,
+          .group = 64,
+          .headDim = 128},
+         {{130, 50, 0, 130, 0, 0}}},
+        {{.heads = 2,
+          .sharers = 1,
+          .pooled = 0,
+          .encoding = Encoding::Int32,
+          .group = 16,
+          .blocks = true,
+          .headDim = 256},
+         {{40, 1, 0, 40, 0, 0}}}};
     for (auto [form, choices] : forms) {
       form.byLogits = true;
       form.bf16 = bf16;

@@ -191,6 +191,14 @@ LogicalResult shed::verifyMmaTiling(KernelOp kernel) {
   return success();
 }
 
+int64_t shed::meanBytes(KernelOp kernel, int64_t count) {
+  const auto channels = static_cast<int64_t>(kernel.getHeadDim());
+  // f32, for blocks behind 16 bytes more so that lanes read other banks, or for
+  // tensor cores two halves of 16 bits.
+  const bool blocks = cast<TopKOp>(kernel.getBody().front().back()).getBlocks();
+  return count * (channels * 4 + (blocks ? 16 : 0));
+}
+
 bool shed::canShareKeys(KernelOp kernel, MmaTilingAttr tiling) {
   const int64_t warps = tiling.getWarps();
   // Of a warp's 16 rows and 8 channels, and for its sums and maxima, four

@@ -32,11 +32,29 @@ static constexpr int64_t setRegisters = 20;
 /// Room for positions and marks of keys that come from lists.
 static constexpr int64_t listBytes = 10 * 1024;
 
+/// The op that ends a select kernel.
+static TopKOp choiceOf(KernelOp kernel) {
+  return cast<TopKOp>(kernel.getBody().front().back());
+}
+
+static bool isByLogits(KernelOp kernel) {
+  return kernel.getKind() == KernelKind::Select &&
+         choiceOf(kernel).isByLogits();
+}
+
 int64_t mlir::shed::mmaSharedBytes(KernelOp kernel, MmaTilingAttr tiling) {
   int64_t rowBytes =
       kernel.getHeadDim() * (kernel.getElement().isF32() ? 4 : 2);
   int64_t queries = tiling.getQueryRows() * rowBytes;
   int64_t keys = tiling.getKeys() * rowBytes;
+  if (isByLogits(kernel)) {
+    const int64_t means =
+        llvm::alignTo(tiling.getQueryRows() / rowsForMean, int64_t(8));
+    return meanBytes(kernel, means) + 256 +
+           (choiceOf(kernel).getBlocks()
+                ? meanBytes(kernel, blocksTogether * tiling.getWarps())
+                : keys);
+  }
   // Keys that wait for selection have one stage; its choice of keys needs no
   // more than the tiles before it.
   if (kernel.getKind() == KernelKind::Select)
@@ -187,11 +205,17 @@ private:
 
   /// Whether keys are chosen by their scores alone, one by one.
   bool choosesPlainKeys() {
-    auto choice = cast<TopKOp>(kernel.getBody().front().back());
+    TopKOp choice = choiceOf(kernel);
     return !choice.getBlocks() && !choice.getPooled() && !choice.getWithin();
   }
 
   MmaTilingAttr chooseSelect() {
+    // Blocks read all keys for the groups that they score together, and hold
+    // their means alone.
+    if (MmaTilingAttr tiling = get(256, 8, 128, 2, false);
+        isByLogits(kernel) && choiceOf(kernel).getBlocks() &&
+        mmaSharedBytes(kernel, tiling) <= limits.sharedOfBlock)
+      return tiling;
     // A warp holds its keys in registers and meets all rows of the block with
     // them: the more rows, the less often keys are fetched, so small groups are
     // scored several together.

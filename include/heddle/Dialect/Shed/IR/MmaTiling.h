@@ -22,6 +22,15 @@ LogicalResult verifyMmaTiling(KernelOp kernel);
 /// not there to be fast.
 bool canShareKeys(KernelOp kernel, MmaTilingAttr tiling);
 
+/// Of a kernel that scores by mean logits: rows of its tiling for each group
+/// that a block scores, and the shared memory for the means of `count` groups,
+/// or, where it chooses blocks, of groups or blocks.
+inline constexpr int64_t rowsForMean = 8;
+int64_t meanBytes(KernelOp kernel, int64_t count);
+
+/// Blocks of keys whose means a warp has at once there.
+inline constexpr int64_t blocksTogether = 4;
+
 } // namespace mlir::shed
 
 #endif // HEDDLE_DIALECT_SHED_IR_MMATILING_H

@@ -245,9 +245,10 @@ def Shed_LogitMassOp : Shed_Op<"logit_mass"> {
   let summary = "adds each key's logit, summed over the rows of the task's group";
   let description = [{
     mass'_j = mass_j + sum_hi scale * q_hi . k_j over the rows i of the group and
-    the query heads h of the list, which is scale * (sum_i q_hi) . k_j; then the
-    least key's mass is taken away from all, so that none is negative. In f32, in
-    an order that no batch changes.
+    the query heads h of the list, which is scale * (sum_i q_hi) . k_j; of blocks
+    the sum of this over the keys of one is scale * (sum_i q_hi) . (sum_j k_j). Sums
+    are of f32, in an order that no batch changes. Masses may be negative:
+    `shed.top_k` takes the least score away from all.
 
     ```mlir
     %none = shed.mass_init : !shed.mass
@@ -269,8 +270,8 @@ def Shed_StoreOp : Shed_Op<"store", [HasParent<"KernelOp">]> {
 def Shed_TopKOp : Shed_Op<"top_k", [HasParent<"KernelOp">]> {
   let summary = "stores the scores and the positions of the largest ones";
   let description = [{
-    score_j = mass_j / rows of the group (and heads of a shared list). Writes
-    exactly `keep` distinct positions in ascending order; among equal scores the
+    score_j = mass_j / rows of the group (and heads of a shared list), by a
+    `shed.logit_mass` less the least key's, or block's. Writes exactly `keep` distinct positions in ascending order; among equal scores the
     lowest positions win. With `blocks` these are numbers of blocks of as many
     keys as the group has rows, a block's score is the mean of its keys', and
     spans are chosen from as `SelectArgs` says: the second one by `span`, where

@@ -14,6 +14,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <functional>
+#include <limits>
 #include <numbers>
 #include <numeric>
 #include <string>
@@ -378,15 +380,18 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
                                abi::SelectKernel code) {
   // One whole group and a row. Q is zero, so a row's probability is 2^-lse for
   // every key (a logit is 0); the last row's is far larger and shows its group.
+  // By mean logits each row's Q is 1 in a channel of its own: a logit is what
+  // the key has there.
   // A group of all rows is given one, and the row is not of those that it has.
   const bool ofAll = kernel.group == bundle::groupOfAll;
   const int64_t group = ofAll ? bundle::minGroup : kernel.group;
   int64_t n = group + 1;
   constexpr float large = 1024;
+  const bool logits = !readsLse(kernel.scorer);
   Rows query(variant, n), key(variant, n);
   for (int64_t row = 0; row < n; ++row)
     for (int64_t channel = 0; channel < variant.headDim; ++channel) {
-      query.set(row, channel, 0);
+      query.set(row, channel, logits && channel == row % variant.headDim);
       key.set(row, channel, valueAt(channel, row));
     }
   // What the kernel makes of products of zero; the best key of a row weighs 1.
@@ -407,13 +412,13 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
   }
   lse.back() -= std::log2(large);
   auto scoreOf = [&](int64_t tile, int64_t k) {
-    if (!readsLse(kernel.scorer))
-      return 0.0;
     double sum = 0;
     const int64_t first = tile * group;
     const int64_t end = std::min(first + group, n);
     for (int64_t row = first; row < end; ++row)
-      if (float own = lse[static_cast<size_t>(row)]; std::isfinite(own))
+      if (logits)
+        sum += valueAt(row % variant.headDim, k);
+      else if (float own = lse[static_cast<size_t>(row)]; std::isfinite(own))
         sum += std::exp2(logit(row, k) * std::numbers::log2e - own);
     return sum / static_cast<double>(end - first);
   };
@@ -432,10 +437,35 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
     for (int64_t k = 0; k < (kernel.withinBlocks ? 1 : group); ++k)
       if (kernel.withinBlocks || k % 2 != each % 2)
         outer.push_back(static_cast<int32_t>(k));
+  // Of keys, or of blocks of as many as a group has rows.
+  auto scoresOf = [&](int64_t tile) {
+    std::vector<double> keys(static_cast<size_t>(n)), blocks(2);
+    for (int64_t k = 0; k < n; ++k) {
+      keys[static_cast<size_t>(k)] = scoreOf(tile, k);
+      blocks[k < group ? 0 : 1] +=
+          keys[static_cast<size_t>(k)] /
+          static_cast<double>(k < group ? group : n - group);
+    }
+    std::vector<double> own = kernel.blocks ? blocks : keys;
+    if (logits)
+      for (double least = *std::ranges::min_element(own); double &score : own)
+        score -= least;
+    if (kernel.blocks)
+      return own;
+    std::vector<double> by(own.size());
+    for (int64_t k = 0; k < n; ++k)
+      if (isInside(tile, k))
+        by[static_cast<size_t>(k)] = std::max<double>(
+            std::numeric_limits<float>::denorm_min(),
+            *std::max_element(
+                own.begin() + std::max<int64_t>(0, k - kernel.pooled / 2),
+                own.begin() + std::min(n, k + kernel.pooled / 2 + 1)));
+    return by;
+  };
   std::vector<int32_t> positions(static_cast<size_t>(n));
   std::iota(positions.begin(), positions.end(), 0);
   std::vector<float> scores(static_cast<size_t>(2 * n), NAN);
-  // Of the two blocks the first is kept, of all keys the first three.
+  // Of the two blocks one is kept, of all keys three.
   int64_t kept = kernel.blocks ? 1 : keep;
   int64_t scored = kernel.blocks ? 2 : n;
   std::vector<int32_t> indices(static_cast<size_t>(2 * kept), -1);
@@ -458,25 +488,30 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
   args.rowEnd = group;
   args.within = bundle::int32Lists(outer.data(), outerGroups,
                                    std::ssize(outer) / outerGroups);
-  for (int64_t tile = 0; tile < (ofAll ? 1 : 2); ++tile) {
+  const int64_t tasks = ofAll ? 1 : 2;
+  std::vector<std::vector<double>> wanted; // of each task
+  std::vector<std::vector<int32_t>> best;
+  for (int64_t tile = 0; numbers && tile < tasks; ++tile) {
+    const std::vector<double> &by = wanted.emplace_back(scoresOf(tile));
+    std::vector<int32_t> &list = best.emplace_back(by.size());
+    std::iota(list.begin(), list.end(), 0);
+    std::ranges::stable_sort(list, std::greater(),
+                             [&](int32_t entry) { return by[entry]; });
+    list.resize(static_cast<size_t>(kept));
+    std::ranges::sort(list);
+  }
+  for (int64_t tile = 0; tile < tasks; ++tile) {
     code(&args, 0, tile, scratch.data());
     if (Status status = checkScratch(scratch, variant, n); !status)
       return status;
     if (!numbers)
       continue; // of which no key is the best
     for (int64_t at = 0; at < 2 * kept; ++at) {
-      // All keys score alike, and of those the first are kept; unless scores
-      // go by positions.
+      // Of those that score alike the first are kept; where scores go by
+      // positions, any of the largest but for rounding.
       const int32_t found = indices[static_cast<size_t>(at)];
       const bool own = at / kept <= tile;
-      int32_t expected = own ? int32_t(at % kept) : -1;
-      if (own && kernel.withinGroup > 0)
-        for (expected = 0;
-             !isInside(at / kept, expected) ||
-             std::count_if(positions.begin(), positions.begin() + expected,
-                           [&](int32_t k) { return isInside(at / kept, k); }) <
-                 at % kept;)
-          ++expected;
+      const int32_t expected = own ? best[at / kept][at % kept] : -1;
       const bool any =
           own && kernel.scores.usesPositions() && found >= 0 && found < scored;
       if (!any && found != expected)
@@ -489,18 +524,9 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
       bool own = at / n <= tile && at % n < scored;
       if (own && at / n < tile)
         continue;
-      double expected = 0;
-      if (own && !kernel.blocks && !isInside(tile, at % n))
-        expected = 0; // not chosen from
-      else if (own && !kernel.blocks)
-        for (int64_t k = std::max<int64_t>(0, at % n - kernel.pooled / 2);
-             k <= std::min(n - 1, at % n + kernel.pooled / 2); ++k)
-          expected = std::max(expected, scoreOf(tile, k));
-      else if (own) // blocks of as many keys as a group has rows
-        for (int64_t k = at % n * group; k < std::min((at % n + 1) * group, n);
-             ++k)
-          expected += scoreOf(tile, k) /
-                      static_cast<double>(at % n == 0 ? group : n - group);
+      const double expected =
+          own ? wanted[static_cast<size_t>(tile)][static_cast<size_t>(at % n)]
+              : 0;
       if (own ? !(std::abs(score - expected) <=
                   tolerance * std::max(expected, 1e-6))
               : !std::isnan(score))

@@ -260,3 +260,34 @@ TEST(HostModule, RefusesOtherGroups) {
              for (auto &each : kernel.variants) each.queryRows = 16,
              "scores rows of other groups");
 }
+
+TEST(HostModule, TriesKernelsByMeanLogits) {
+  auto refused = [](const std::string &name, auto change) {
+    bundle::Manifest manifest = test::handManifest();
+    bundle::Kernel &kernel = manifest.kernels[static_cast<size_t>(
+        test::kernelNamed(manifest, "select16"))];
+    rename(kernel, name);
+    kernel.scorer = bundle::Selection::Scorer::MeanLogit;
+    change(kernel);
+    Result<bundle::Bundle> bundle =
+        test::makeBundle(manifest, test::handCode());
+    EXPECT_TRUE(bundle) << bundle.error().text();
+    Result<std::unique_ptr<HostModule>> module = HostModule::load(*bundle);
+    return module ? std::string() : module.error().text();
+  };
+  EXPECT_EQ(refused("select16_logits", [](bundle::Kernel &) {}), "");
+  const std::string other = "selects other keys";
+  auto widen = [](bundle::Kernel &kernel) {
+    kernel.group = 32;
+    for (bundle::KernelVariant &each : kernel.variants)
+      each.queryRows = 32;
+  };
+  auto pool = [](bundle::Kernel &kernel) { kernel.pooled = 5; };
+  auto weigh = [](bundle::Kernel &kernel) {
+    kernel.scorer = bundle::Selection::Scorer::MeanProbability;
+  };
+  EXPECT_PRED2(contains, refused("select16_logits", widen), other);
+  EXPECT_PRED2(contains, refused("select16_logits", pool), other);
+  EXPECT_PRED2(contains, refused("select16_logits", weigh), "scores rows of");
+  EXPECT_PRED2(contains, refused("select16", [](bundle::Kernel &) {}), other);
+}

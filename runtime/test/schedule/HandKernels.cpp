@@ -48,7 +48,7 @@ void put(uint16_t *data, int64_t at, float value) {
 constexpr float log2e = 1.44269504088896341f;
 
 template <typename T, int dim, typename Args>
-float logit2(const Args *args, int64_t head, int64_t row, int64_t key) {
+float logit(const Args *args, int64_t head, int64_t row, int64_t key) {
   const T *q = static_cast<const T *>(args->query) + row * args->queryStride +
                head * dim;
   const T *k = static_cast<const T *>(args->key) + key * args->keyStride +
@@ -56,7 +56,12 @@ float logit2(const Args *args, int64_t head, int64_t row, int64_t key) {
   float dot = 0;
   for (int e = 0; e < dim; ++e)
     dot += get(q, e) * get(k, e);
-  return dot * args->scale * log2e;
+  return dot * args->scale;
+}
+
+template <typename T, int dim, typename Args>
+float logit2(const Args *args, int64_t head, int64_t row, int64_t key) {
+  return logit<T, dim>(args, head, row, key) * log2e;
 }
 
 /// Scratch: n floats.
@@ -113,17 +118,21 @@ void attend(const Pattern &pattern, const abi::AttentionArgs *args,
 
 /// Scratch: n floats.
 template <typename T, int dim>
-void select(int64_t group, const abi::SelectArgs *args, int64_t head,
-            int64_t tile, void *scratch) {
+void select(int64_t group, bool logits, const abi::SelectArgs *args,
+            int64_t head, int64_t tile, void *scratch) {
   float *scores = static_cast<float *>(scratch);
   int64_t n = args->n, begin = tile * group, end = std::min(begin + group, n);
   for (int64_t key = 0; key < n; ++key) {
     scores[key] = 0;
     for (int64_t row = begin; row < end; ++row)
-      scores[key] += std::exp2(logit2<T, dim>(args, head, row, key) -
-                               args->lse[head * n + row]);
+      scores[key] += logits ? logit<T, dim>(args, head, row, key)
+                            : std::exp2(logit2<T, dim>(args, head, row, key) -
+                                        args->lse[head * n + row]);
     scores[key] /= static_cast<float>(end - begin);
   }
+  const float least = logits ? *std::min_element(scores, scores + n) : 0;
+  for (int64_t key = 0; key < n; ++key)
+    scores[key] -= least;
   std::fill(scores + args->alwaysBegin, scores + args->alwaysEnd,
             std::numeric_limits<float>::infinity());
   int64_t list = head * args->list.groups + tile;
@@ -153,14 +162,14 @@ void select(int64_t group, const abi::SelectArgs *args, int64_t head,
     attend<uint16_t, 8>(Pattern{__VA_ARGS__}, args, head, tile, scratch);      \
   }
 
-#define HEDDLE_SELECT(name, group)                                             \
+#define HEDDLE_SELECT(name, group, logits)                                     \
   extern "C" void name##_f32_d8(const abi::SelectArgs *args, int64_t head,     \
                                 int64_t tile, void *scratch) {                 \
-    select<float, 8>(group, args, head, tile, scratch);                        \
+    select<float, 8>(group, logits, args, head, tile, scratch);                \
   }                                                                            \
   extern "C" void name##_bf16_d8(const abi::SelectArgs *args, int64_t head,    \
                                  int64_t tile, void *scratch) {                \
-    select<uint16_t, 8>(group, args, head, tile, scratch);                     \
+    select<uint16_t, 8>(group, logits, args, head, tile, scratch);             \
   }
 
 HEDDLE_ATTENTION(dense, .rows = 8)
@@ -176,8 +185,9 @@ HEDDLE_ATTENTION(columns16_window6_sinks2, .rows = 8, .window = 6, .sinks = 2,
                  .columns = {16, 0})
 HEDDLE_ATTENTION(columns16_columns32_lse, .rows = 16, .lse = true,
                  .columns = {16, 32})
-HEDDLE_SELECT(select16, 16)
-HEDDLE_SELECT(select32, 32)
+HEDDLE_SELECT(select16, 16, false)
+HEDDLE_SELECT(select32, 32, false)
+HEDDLE_SELECT(select16_logits, 16, true)
 
 /// Exported like the kernels, and none.
 extern "C" const int data_f32_d8;

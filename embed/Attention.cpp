@@ -362,33 +362,24 @@ struct Call::Run {
     return Status::success();
   }
 
-  /// Whether a refresh of the phase is scored by its attention.
-  bool readsLse(const Phase &phase) const {
-    return std::any_of(phase.refreshes.begin(), phase.refreshes.end(),
-                       [&](const Phase::Refresh &each) {
-                         return bundle::readsLse(
-                             manifest().selections[each.selection].scorer);
-                       });
-  }
-
   Status run() {
     const Phase &phase = program.phase(place.layer, place.step);
     const bool due = call.selects(program, place, part);
     const auto attention = static_cast<size_t>(phase.attention);
-    const bool first = phase.refreshesFirst();
+    const bool first = phase.refreshesFirst;
+    const bool scored = due && program.readsLse(phase, place.step);
     fillBlocks();
     if (part == Part::Select)
       discardOutput();
     if (due && first) {
-      Status status = phase.scoring < 0
-                          ? Status::success()
-                          : attend(static_cast<size_t>(phase.scoring));
+      Status status = scored ? attend(static_cast<size_t>(phase.scoring))
+                             : Status::success();
       if (status)
         status = refresh(phase);
       if (!status)
         return status;
     }
-    if (part != Part::Select || (due && !first && readsLse(phase)))
+    if (part != Part::Select || (scored && !first))
       if (Status status = attend(attention); !status)
         return status;
     return due && !first ? refresh(phase) : Status::success();

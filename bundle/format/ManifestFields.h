@@ -265,10 +265,10 @@ template <typename V> void fields(V &v, In<V, Phase> &x) {
   v("attention", x.attention, ofKernels);
   if (v.has("shadow", x.shadow >= 0))
     v("shadow", x.shadow, ofKernels);
+  if (v.has("refreshes_first", x.refreshesFirst))
+    v("refreshes_first", x.refreshesFirst);
   if (v.has("scoring", x.scoring >= 0))
     v("scoring", x.scoring, ofKernels);
-  if (v.has("refreshes_first", x.choosesFirst))
-    v("refreshes_first", x.choosesFirst);
   v("refreshes", x.refreshes);
   if (v.has("measures", !x.measures.empty()))
     v("measures", x.measures);

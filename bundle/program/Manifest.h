@@ -150,7 +150,7 @@ struct Selection {
     MeanProbability, ///< mean over the group's rows of the softmax probability
                      ///< over all keys
     MeanLogit, ///< mean over the group's rows of the logit, less the least
-               ///< key's
+               ///< key's or block's
   };
   std::string name;
   Ratio keep; ///< of all keys or blocks, made a whole number by `rule`
@@ -425,12 +425,13 @@ struct Phase {
   /// One whose kernel reads log-sum-exps only if `scoring`, or `attention`
   /// without one, writes them.
   std::vector<Refresh> refreshes;
-  /// In steps that refresh a selection of the phase, this kernel runs first,
-  /// for its log-sum-exp alone, then the refreshes, then `attention`, which
-  /// reads what has just been chosen. -1: `attention` runs first.
+  /// Whether refreshes come before `attention`, which then reads what has just
+  /// been chosen, not behind it.
+  bool refreshesFirst = false;
+  /// Of refreshes that come first: the kernel that runs before them, for its
+  /// log-sum-exp alone, in steps in which one that reads it is due. -1: none
+  /// reads it.
   int64_t scoring = -1;
-  /// Likewise without `scoring`: no refresh reads log-sum-exps.
-  bool choosesFirst = false;
   /// How far a run has gone since the latest step of a cadence by drift, which
   /// is measured in the cadence's layer in the steps that are not its own.
   struct Measure {
@@ -442,8 +443,6 @@ struct Phase {
   };
   std::vector<Measure> measures = {}; ///< setMeasures()
 
-  /// Whether refreshes come before `attention`, not behind it.
-  bool refreshesFirst() const { return scoring >= 0 || choosesFirst; }
   /// The kernel whose log-sum-exps the refreshes read, but for their scorings.
   int64_t scorer() const { return scoring < 0 ? attention : scoring; }
 };

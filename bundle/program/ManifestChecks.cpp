@@ -523,22 +523,20 @@ void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
                                        "\" is no attention kernel");
   }
   const Kernel &scorer = manifest.kernels[static_cast<size_t>(phase.scorer())];
-  if (phase.scoring >= 0 && (phase.refreshes.empty() || !scorer.terms.empty()))
-    in.fail(path + ".scoring",
-            phase.refreshes.empty()
-                ? "the phase refreshes nothing to be scored for"
-                : "kernel \"" + printable(scorer.name) + "\" is not dense");
-  if (phase.choosesFirst && (phase.refreshes.empty() || phase.scoring >= 0))
-    in.fail(path + ".refreshes_first",
-            phase.refreshes.empty()
-                ? "the phase refreshes nothing"
-                : "a scoring kernel comes before refreshes anyway");
   const bool reads = std::any_of(
       phase.refreshes.begin(), phase.refreshes.end(), [&](const auto &each) {
         const auto at = static_cast<size_t>(each.selection);
         return readsLse(manifest.selections[at].scorer);
       });
-  if (reads && phase.choosesFirst)
+  if (phase.scoring >= 0 && (!reads || !scorer.terms.empty()))
+    in.fail(path + ".scoring", "kernel \"" + printable(scorer.name) + "\" " +
+                                   (reads ? "is not dense" : idleScoring));
+  if (phase.refreshesFirst ? phase.refreshes.empty() : phase.scoring >= 0)
+    in.fail(path + ".refreshes_first",
+            phase.refreshesFirst
+                ? "the phase refreshes nothing"
+                : "true where a scoring kernel comes before the refreshes");
+  if (reads && phase.refreshesFirst && phase.scoring < 0)
     in.fail(path + ".refreshes_first",
             "a refresh reads log-sum-exps, and no scoring kernel writes them");
   else if (reads && !scorer.writesLse)

@@ -114,6 +114,11 @@ std::optional<std::string>
 checkScorings(const Selection &selection, int64_t scorer, const Scores &scores,
               const std::vector<Phase::Scoring> &scorings);
 
+/// What is wrong with attention before a phase's refreshes for log-sum-exps
+/// that none of them reads.
+inline constexpr char idleScoring[] =
+    "scores for refreshes of which none reads log-sum-exps";
+
 /// Has each phase measure what it is to (N12): each cadence by drift whose
 /// layer may be one of its rule's, unless all steps of the phase are the
 /// cadence's; by attention with the phase's own kernel. Of rules that were

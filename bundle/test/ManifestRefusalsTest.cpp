@@ -429,7 +429,8 @@ TEST(Manifest, RefusesRulesThatCannotBeExecuted) {
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["scoring"] = -1,
                  "rules[0].phases[0].scoring");
   EXPECT_REFUSED(json["rules"][0]["phases"][1]["scoring"] = 0,
-                 "rules[0].phases[1].scoring: the phase refreshes nothing");
+                 "rules[0].phases[1].scoring: kernel \"dense_lse\" scores for "
+                 "refreshes of which none reads log-sum-exps");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["scoring"] = 1,
                  "rules[0].phases[0].scoring: kernel ");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["refreshes"].push_back(

@@ -257,12 +257,20 @@ TEST(Manifest, SinksAreTheLargestOfNumbersAndShares) {
 
 TEST(Manifest, ScoringRoundTripsThroughJson) {
   Manifest manifest = testManifest();
+  manifest.rules[0].phases[0].refreshesFirst = true;
   manifest.rules[0].phases[0].scoring = 0;
   Result<Manifest> back = manifestFromJson(toJson(manifest));
   ASSERT_TRUE(back) << back.error().text();
   EXPECT_EQ(back->rules[0].phases[0].scoring, 0);
   EXPECT_EQ(back->rules[0].phases[1].scoring, -1);
   EXPECT_EQ(toJson(*back), toJson(manifest));
+  EXPECT_NE(refusal(manifest,
+                    [](Json &json) {
+                      json["rules"][0]["phases"][0].erase("refreshes_first");
+                    })
+                .find("rules[0].phases[0].refreshes_first: true where a "
+                      "scoring kernel comes before the refreshes"),
+            std::string::npos);
 }
 
 TEST(Manifest, RefreshesByLogitsComeFirstOrBehindAnyAttention) {
@@ -273,10 +281,10 @@ TEST(Manifest, RefreshesByLogitsComeFirstOrBehindAnyAttention) {
   Kernel &kernel = manifest.kernels[phase.refreshes[0].kernel];
   selection.scorer = kernel.scorer = Selection::Scorer::MeanLogit;
   for (bool first : {false, true}) {
-    phase.choosesFirst = first;
+    phase.refreshesFirst = first;
     Result<Manifest> back = manifestFromJson(toJson(manifest));
     ASSERT_TRUE(back) << back.error().text();
-    EXPECT_EQ(back->rules[0].phases[0].refreshesFirst(), first);
+    EXPECT_EQ(back->rules[0].phases[0].refreshesFirst, first);
     EXPECT_EQ(toJson(*back), toJson(manifest));
   }
   // Attention that writes no log-sum-exps does.
@@ -301,8 +309,7 @@ TEST(Manifest, RefreshesByLogitsComeFirstOrBehindAnyAttention) {
   EXPECT_PRED2(says, refused([](Json &json) {
                  json["rules"][0]["phases"][0]["scoring"] = 0;
                }),
-               "refreshes_first: a scoring kernel comes before refreshes "
-               "anyway");
+               "scores for refreshes of which none reads log-sum-exps");
   EXPECT_PRED2(says, refused([](Json &json) {
                  json["rules"][0]["phases"][1]["refreshes_first"] = true;
                }),

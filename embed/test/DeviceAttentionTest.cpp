@@ -599,7 +599,7 @@ TEST_F(DeviceAttention, SelectsByLogitsAtOnce) {
       phases.front().refreshes;
   phases = {phases.back()};
   phases.front().refreshes = refreshes;
-  phases.front().choosesFirst = true;
+  phases.front().refreshesFirst = true;
   manifest.selections[0].cadence.kind = bundle::Cadence::Kind::Every;
   manifest.selections[0].cadence.period = 1;
   start(manifest, 2, 50);

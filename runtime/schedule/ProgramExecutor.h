@@ -243,16 +243,7 @@ private:
                                            const Sequence &sequence) const;
   static Launch &launchOf(std::vector<Launch> &all, size_t kernel);
   Status scoreFirst(int64_t layer, const AttentionTensors &tensors);
-  /// When a phase refreshes: behind its attention, or before it, and then
-  /// behind one for log-sum-exps or by none.
-  enum class Moment { Behind, Scored, Unscored };
-  static Moment momentOf(const bundle::Phase &phase) {
-    return phase.scoring >= 0       ? Moment::Scored
-           : phase.refreshesFirst() ? Moment::Unscored
-                                    : Moment::Behind;
-  }
-  Status refresh(int64_t layer, std::span<const Launch> launched,
-                 Moment moment);
+  Status refresh(int64_t layer, const AttentionTensors &tensors, bool first);
   Status score(const bundle::Phase::Scoring &scoring, int64_t group,
                abi::AttentionArgs args, abi::SelectArgs &select, int64_t start);
   Status setRanges(int64_t layer, size_t sequence, size_t selection,

@@ -67,7 +67,7 @@ Status ProgramExecutor::checkLists(int64_t layer) const {
     const Phase &phase = phaseOf(layer, *sequences[s]);
     for (int64_t selection : listsOf[phase.attention])
       if (!lists.filled(layer, static_cast<int64_t>(s), selection) &&
-          !(phase.refreshesFirst() &&
+          !(phase.refreshesFirst &&
             dueRefresh(phase, selection, *sequences[s])))
         return Error(
             "step " + std::to_string(sequences[s]->rows.place().step) +
@@ -595,92 +595,88 @@ Status ProgramExecutor::score(const Phase::Scoring &scoring, int64_t group,
 }
 
 /// Refreshes what attention is to read in this very step. Its rows are all
-/// visible ones, and the output is a place that attention writes after.
+/// visible ones, and the output of what scores it is a place that attention
+/// writes after.
 Status ProgramExecutor::scoreFirst(int64_t layer,
                                    const AttentionTensors &tensors) {
-  std::vector<Launch> scored, unscored;
+  std::vector<Launch> scoring;
   for (size_t at = 0; at < sequences.size(); ++at) {
-    Sequence &sequence = *sequences[at];
-    sequence.exactBlock = -1;
+    const Sequence &sequence = *sequences[at];
     if (sequence.rows.rows() == 0)
       continue;
     const Phase &phase = phaseOf(layer, sequence);
-    if (!phase.refreshesFirst() ||
-        std::none_of(phase.refreshes.begin(), phase.refreshes.end(),
-                     [&](const Phase::Refresh &each) {
-                       return program.refreshes(each.selection,
-                                                sequence.rows.place());
-                     }))
+    if (phase.scoring < 0 || !program.readsLse(phase, sequence.rows.place()))
       continue;
-    const bool scores = phase.scoring >= 0;
-    const auto kernel = static_cast<size_t>(phase.scorer());
-    Launch &launch = launchOf(scores ? scored : unscored, kernel);
-    sequence.exactBlock = static_cast<int64_t>(launch.blocks.size());
-    launch.blocks.push_back(
-        argsOf(layer, static_cast<int64_t>(at), kernel, tensors));
-    const abi::AttentionArgs &args = launch.blocks.back();
-    if (scores)
-      counted.lsePairs += queryHeads * args.rows * args.n;
+    const auto kernel = static_cast<size_t>(phase.scoring);
+    const abi::AttentionArgs args =
+        argsOf(layer, static_cast<int64_t>(at), kernel, tensors);
+    launchOf(scoring, kernel).blocks.push_back(args);
+    counted.lsePairs += queryHeads * args.rows * args.n;
   }
-  for (Launch &launch : scored)
+  for (Launch &launch : scoring)
     if (Status status = runner->attend(launch.kernel, launch.blocks); !status)
       return status;
-  if (Status status = refresh(layer, scored, Moment::Scored); !status)
-    return status;
-  return refresh(layer, unscored, Moment::Unscored);
+  return refresh(layer, tensors, /*first=*/true);
 }
 
-/// Refreshes the selections that are due from this layer's Q, K and the
-/// log-sum-exps of `launched`: those of phases that do so at this moment.
-Status ProgramExecutor::refresh(int64_t layer, std::span<const Launch> launched,
-                                Moment moment) {
-  for (const Launch &launch : launched)
-    for (size_t selection = 0; selection < schedule.selections.size();
-         ++selection) {
-      std::vector<abi::SelectArgs> blocks;
-      std::vector<int64_t> refreshed;
-      size_t kernel = 0;
-      for (size_t at = 0; at < sequences.size(); ++at) {
-        auto s = static_cast<int64_t>(at);
-        const Sequence &sequence = *sequences[at];
-        if (sequence.exactBlock < 0)
-          continue;
-        const Phase &phase = phaseOf(layer, sequence);
-        const Phase::Refresh *due =
-            dueRefresh(phase, static_cast<int64_t>(selection), sequence);
-        if (!due || momentOf(phase) != moment ||
-            static_cast<size_t>(phase.scorer()) != launch.kernel)
-          continue;
-        kernel = static_cast<size_t>(due->kernel);
-        const Selection &what = schedule.selections[selection];
-        const abi::AttentionArgs &attention =
-            launch.blocks[sequence.exactBlock];
-        abi::SelectArgs args = abi::selectArgsOf(attention);
-        args.scale = scaleOf(what.scale);
-        if (Status status = setRanges(layer, at, selection, args); !status)
-          return status;
-        args.list = lists.list(layer, s, static_cast<int64_t>(selection));
-        if (what.kind == Selection::Kind::Blocks) {
-          BlockSpans spans =
-              blockSpans(what, args.n, promptPlaces(sequence.rows));
-          args.boundary = spans.boundary;
-          args.spanKeep = spans.spanKeep;
-        }
-        for (const Phase::Scoring &scoring : due->scorings)
-          if (Status status =
-                  score(scoring, what.group, attention, args, starts[at]);
-              !status)
-            return status;
-        counted.scorePairs +=
-            what.scoringRows(args.rowEnd - args.rowBegin) * args.n * queryHeads;
-        blocks.push_back(args);
-        refreshed.push_back(s);
-      }
-      if (blocks.empty())
+/// Refreshes the selections that are due, by this layer's Q, K and the
+/// log-sum-exps of the attention before: those of phases that do so first, or
+/// behind their attention.
+Status ProgramExecutor::refresh(int64_t layer, const AttentionTensors &tensors,
+                                bool first) {
+  struct Choice {
+    int64_t kernel;
+    std::vector<abi::SelectArgs> blocks;
+    std::vector<int64_t> refreshed; ///< sequences
+  };
+  for (size_t selection = 0; selection < schedule.selections.size();
+       ++selection) {
+    std::vector<Choice> choices; // one for each kernel
+    for (size_t at = 0; at < sequences.size(); ++at) {
+      auto s = static_cast<int64_t>(at);
+      const Sequence &sequence = *sequences[at];
+      if (sequence.rows.rows() == 0)
         continue;
-      if (Status status = runner->select(kernel, blocks); !status)
+      const Phase &phase = phaseOf(layer, sequence);
+      const Phase::Refresh *due =
+          phase.refreshesFirst == first
+              ? dueRefresh(phase, static_cast<int64_t>(selection), sequence)
+              : nullptr;
+      if (!due)
+        continue;
+      const Selection &what = schedule.selections[selection];
+      const abi::AttentionArgs attention =
+          argsOf(layer, s, static_cast<size_t>(phase.scorer()), tensors);
+      abi::SelectArgs args = abi::selectArgsOf(attention);
+      args.scale = scaleOf(what.scale);
+      if (Status status = setRanges(layer, at, selection, args); !status)
         return status;
-      for (int64_t s : refreshed) {
+      args.list = lists.list(layer, s, static_cast<int64_t>(selection));
+      if (what.kind == Selection::Kind::Blocks) {
+        BlockSpans spans =
+            blockSpans(what, args.n, promptPlaces(sequence.rows));
+        args.boundary = spans.boundary;
+        args.spanKeep = spans.spanKeep;
+      }
+      for (const Phase::Scoring &scoring : due->scorings)
+        if (Status status =
+                score(scoring, what.group, attention, args, starts[at]);
+            !status)
+          return status;
+      counted.scorePairs +=
+          what.scoringRows(args.rowEnd - args.rowBegin) * args.n * queryHeads;
+      auto choice = std::ranges::find(choices, due->kernel, &Choice::kernel);
+      if (choice == choices.end())
+        choice = choices.insert(choice, Choice{due->kernel, {}, {}});
+      choice->blocks.push_back(args);
+      choice->refreshed.push_back(s);
+    }
+    for (const Choice &choice : choices) {
+      if (Status status =
+              runner->select(static_cast<size_t>(choice.kernel), choice.blocks);
+          !status)
+        return status;
+      for (int64_t s : choice.refreshed) {
         int64_t n = sequences[s]->rows.n();
         lists.markFilled(layer, s, static_cast<int64_t>(selection));
         const auto kernels = static_cast<int64_t>(schedule.kernels.size());
@@ -697,6 +693,7 @@ Status ProgramExecutor::refresh(int64_t layer, std::span<const Launch> launched,
         ++counted.refreshes;
       }
     }
+  }
   return Status::success();
 }
 
@@ -718,7 +715,7 @@ Status ProgramExecutor::attendWhole(int64_t layer,
     return status;
   if (Status status = clearDelta(); !status)
     return status;
-  return refresh(layer, launches, Moment::Behind);
+  return refresh(layer, tensors, /*first=*/false);
 }
 
 Status ProgramExecutor::attend(int64_t layer, const PackedBatch &given,

@@ -118,7 +118,7 @@ Status StepProgram::checkReads() const {
               return status;
         return Status::success();
       };
-      if (now.refreshesFirst())
+      if (now.refreshesFirst)
         if (Status status = refresh(); !status)
           return status;
       for (const Term &term : manifest->kernels[now.attention].terms) {
@@ -136,7 +136,7 @@ Status StepProgram::checkReads() const {
                      " must name one, or the schedule must attend to "
                      "something else until then");
       }
-      if (!now.refreshesFirst())
+      if (!now.refreshesFirst)
         if (Status status = refresh(); !status)
           return status;
     }

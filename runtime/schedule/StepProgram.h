@@ -16,6 +16,7 @@
 #include "bundle/Result.h"
 #include "bundle/program/Manifest.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -66,6 +67,18 @@ public:
   /// Whether the planned `step` is in the cadence of a selection.
   bool refreshes(int64_t selection, int64_t step) const {
     return refreshed[selection][step - 1];
+  }
+
+  /// Whether log-sum-exps are read by what the phase refreshes at a place, or
+  /// at a planned step.
+  template <typename Place>
+  bool readsLse(const bundle::Phase &phase, const Place &place) const {
+    return std::any_of(
+        phase.refreshes.begin(), phase.refreshes.end(),
+        [&](const bundle::Phase::Refresh &each) {
+          return refreshes(each.selection, place) &&
+                 bundle::readsLse(manifest->selections[each.selection].scorer);
+        });
   }
 
   /// As bundle::listSources() has them.

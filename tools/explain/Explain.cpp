@@ -135,7 +135,7 @@ explainRule(const Manifest &manifest, const Rule &rule,
                       return term.selection < 0 ||
                              always.exact[static_cast<size_t>(term.selection)];
                     });
-    here.refreshesFirst = phase.refreshesFirst();
+    here.refreshesFirst = phase.refreshesFirst;
     for (const Phase::Refresh &refresh : phase.refreshes)
       here.refreshes.push_back(
           {manifest.selections[static_cast<size_t>(refresh.selection)].name,
@@ -159,7 +159,7 @@ explainRule(const Manifest &manifest, const Rule &rule,
         filled.insert(selection);
       }
     };
-    if (phase.refreshesFirst())
+    if (phase.refreshesFirst)
       refresh();
     bool ready = std::all_of(
         kernel.terms.begin(), kernel.terms.end(), [&](const Term &term) {
@@ -168,7 +168,7 @@ explainRule(const Manifest &manifest, const Rule &rule,
         });
     if (!ready)
       phases[index].unfilled.push_back(step);
-    if (!phase.refreshesFirst())
+    if (!phase.refreshesFirst)
       refresh();
   }
   return phases;

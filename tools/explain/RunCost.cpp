@@ -201,13 +201,13 @@ void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
                          LayerStep &layer) const {
   const auto n = static_cast<int64_t>(step.visible.size());
   const int64_t active = step.sequences * std::ssize(step.active);
-  bool any = false;
+  bool scored = false; // by log-sum-exps
   for (const Phase::Refresh &refresh : phase.refreshes) {
     if (!refreshes(refresh.selection, step.place))
       continue;
     const Selection &selection =
         manifest.selections[static_cast<size_t>(refresh.selection)];
-    any = true;
+    scored |= readsLse(selection.scorer);
     layer.scored = step.sequences * n;
     layer.scoreGroup = selection.group;
     layer.scoreTasks =
@@ -235,7 +235,7 @@ void Counter::addScoring(const Phase &phase, const SimulatedStep &step,
         layer.work.lsePairs +=
             shape.heads * active * (scoring.ofResponse ? n - before : n);
   }
-  if (any && phase.scoring >= 0)
+  if (scored && phase.scoring >= 0)
     layer.work.lsePairs += shape.heads * active * n;
 }
 

@@ -26,7 +26,7 @@ bool CudaEngine::supports(const bundle::Manifest &manifest,
       return false;
   for (const bundle::Rule &rule : manifest.rules)
     for (const bundle::Phase &phase : rule.phases)
-      if (phase.when.cadence.inBlock || phase.refreshesFirst())
+      if (phase.when.cadence.inBlock || phase.refreshesFirst)
         return false;
   return true;
 }

@@ -43,8 +43,8 @@ bundle::Manifest atOnce(bundle::Manifest manifest, int64_t scoring = -1) {
   std::vector<bundle::Phase> &phases = manifest.rules.front().phases;
   bundle::Phase fresh = phases.back();
   fresh.refreshes = phases.front().refreshes;
+  fresh.refreshesFirst = true;
   fresh.scoring = scoring;
-  fresh.choosesFirst = scoring < 0;
   phases = {fresh};
   return manifest;
 }
@@ -82,6 +82,28 @@ TEST_F(RunTest, LogitsTakeAPairForAGroup) {
   EXPECT_EQ(beside.steps.front().counters.lsePairs, step.densePairs);
   EXPECT_NE(trace.steps.front().commits.front().confidence,
             beside.steps.front().commits.front().confidence);
+}
+
+// By both scorers in one phase: dense attention comes before the refreshes of
+// the steps in which one that reads it is due.
+TEST_F(RunTest, ScoresDenselyWhereProbabilitiesAreDue) {
+  makeModel(tiny);
+  bundle::Manifest manifest = byLogits();
+  manifest.selections[0].cadence.period = 1;
+  manifest.selections[1].group = 32;
+  setRule(manifest, "two_columns", {0, 1});
+  manifest = atOnce(manifest, manifest.rules.front().phases.front().attention);
+  const GenerateOptions lengths = lengthsOf(16, 16, 10);
+  const Prompts prompts = promptsOf({40});
+  const Trace trace = onHost(manifest, prompts, lengths);
+  for (size_t step = 0; step < trace.steps.size(); ++step) {
+    const StepCounters &counters = trace.steps[step].counters;
+    EXPECT_EQ(counters.lsePairs, step % 4 == 0 ? counters.densePairs : 0)
+        << "step " << step + 1;
+    EXPECT_GT(counters.refreshes, 0);
+  }
+  EXPECT_EQ(trace.steps.size(), 10);
+  compareHostDriven(manifest, promptsOf({40, 9}), lengths);
 }
 
 } // namespace

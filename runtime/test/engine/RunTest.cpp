@@ -789,6 +789,7 @@ TEST_F(RunTest, HostDrivenUnionsOverVisiblePositions) {
 static bundle::Manifest atOnce(bundle::Manifest manifest) {
   std::vector<bundle::Phase> &phases = manifest.rules.front().phases;
   bundle::Phase fresh = phases.back();
+  fresh.refreshesFirst = true;
   fresh.scoring = phases.front().attention;
   fresh.refreshes = phases.front().refreshes;
   phases = {fresh};
@@ -840,6 +841,7 @@ static bundle::Manifest chosenInLayerZero(bundle::Manifest manifest) {
   std::vector<bundle::Phase> &others = manifest.rules.front().phases;
   others = {others.back()};
   others.front().refreshes.clear();
+  others.front().refreshesFirst = false;
   others.front().scoring = -1;
   manifest.rules.push_back(first);
   return manifest;

@@ -781,6 +781,46 @@ heddle.plan @N8 {
 
 // -----
 
+// Nor is it scored by any: neither by one of the phase's nor by its own.
+
+heddle.plan @N8 {
+  heddle.selection @a columns(keep = 0.2, group = 32) by mean_logit on every(1)
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @k attention [columns(@a, group = 32)]
+  heddle.kernel @s select(group = 32) by mean_logit
+  heddle.rule default {
+    heddle.phase otherwise {
+      // expected-error@+1 {{scores for refreshes of which none reads log-sum-exps}}
+      heddle.score_with @dense
+      heddle.refresh @a with @s
+      heddle.attend_with @k
+    }
+  }
+}
+
+// -----
+
+heddle.plan @N8 {
+  heddle.selection @a columns(keep = 0.2, group = 32) by mean_logit on every(1)
+  // expected-note@+1 {{the phase's attention is here}}
+  heddle.kernel @dense attention dense writes_lse
+  heddle.kernel @s select(group = 32) by mean_logit
+  heddle.kernel @k attention [columns(@a, group = 32)]
+  heddle.rule default {
+    heddle.phase on every(1) {
+      heddle.attend_with @dense
+      heddle.score_with @dense scaled_by(heads)
+      // expected-error@+1 {{needs, to be scored by, of the phase's kernel: none; found attention scaled_by(heads)}}
+      heddle.refresh @a with @s
+    }
+    heddle.phase otherwise {
+      heddle.attend_with @k
+    }
+  }
+}
+
+// -----
+
 heddle.plan @N18 {
   heddle.commit best(2) revoke(below = 0.9, by = shadow)
   heddle.kernel @dense attention dense

@@ -68,6 +68,10 @@ TEXTS = {
     "pooled-within": ("%c = cadence every(3)  %t = select blocks(keep = 1/2, size = 32) by mean_logit isolating(spans) on %c  "
                       "%s = select columns(keep = 1/2, group = 16) by mean_logit within %t on %c  attend pairs(%s)",
                       "exact", "exact"),
+    "both-scorers": ("%some = cadence every(4)  %each = cadence every(1)  "
+                     "%t = select blocks(keep = 1/2, size = 32) by mean_probability isolating(spans) on %some  "
+                     "%s = select columns(keep = 1/2, group = 16) by mean_logit within %t on %each  attend pairs(%s) at_once",
+                     "exact", "exact"),
     "shares-above": ("%s = sinks(3)  commit even_above(0.7)  attend pairs(%s)", "at_most", "exact"),
     "waits": ("%phase = cadence every(6)  %next = positions undecoded(first = 3)  %known = positions decoded  "
               "%all = union %known, %next  %window = fix %all on %phase  visible %window  attend dense", "exact", "exact"),

@@ -305,7 +305,7 @@ TEST_F(PlanMeaning, LayersReadWhatOthersRefresh) {
             found |= each.selection == 0 && due.count(t);
           EXPECT_EQ(found, refreshes);
           if (refreshes)
-            EXPECT_EQ(phase.refreshesFirst(), first);
+            EXPECT_EQ(phase.refreshesFirst, first);
           const bool reads = !dense && !waits && (first || !refreshes);
           EXPECT_EQ(!manifest->kernels[phase.attention].terms.empty(), reads);
           filled[layer] |= refreshes;

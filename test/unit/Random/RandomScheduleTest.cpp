@@ -92,7 +92,7 @@ std::vector<Action> actions(const bundle::Manifest &manifest,
                              bundle::plannedPlace(t, totalSteps, blockSteps)))
           action.refreshed.insert(describe(manifest, refresh.selection));
       }
-      action.atOnce = phase.refreshesFirst() && !action.refreshed.empty();
+      action.atOnce = phase.refreshesFirst && !action.refreshed.empty();
     }
   }
   return all;

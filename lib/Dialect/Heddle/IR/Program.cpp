@@ -415,10 +415,9 @@ static bundle::Phase phaseOf(PhaseOp op, const Indices &indices) {
   result.attention = indices.kernels.lookup(op.getAttention().getKernel());
   if (std::optional<StringRef> shadow = op.getAttention().getShadow())
     result.shadow = indices.kernels.lookup(*shadow);
+  result.refreshesFirst = op.refreshesFirst();
   if (ScoreWithOp scoring = op.getScoring())
     result.scoring = indices.kernels.lookup(scoring.getKernel());
-  else
-    result.choosesFirst = op.refreshesFirst();
   for (auto refresh : op.getOps<RefreshOp>()) {
     bundle::Phase::Refresh &own = result.refreshes.emplace_back();
     own.selection = indices.selections.lookup(refresh.getSelection());

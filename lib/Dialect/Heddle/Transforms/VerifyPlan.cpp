@@ -139,13 +139,14 @@ LogicalResult Checker::checkUsed() {
 }
 
 // N8: a refresh that reads the log-sum-exp follows dense attention that writes
-// it, and what its selection is scored by besides.
+// it, and each one what its selection is scored by besides, and no more.
 LogicalResult Checker::checkRefreshes(PhaseOp phase) {
   ScoreWithOp scoring = phase.getScoring();
   const FlatSymbolRefAttr scorer =
       scoring ? scoring.getKernelAttr() : phase.getAttention().getKernelAttr();
   KernelOp attention = kernel(scorer);
   const bundle::Scores scores = scoresOf(attention.getScores());
+  bool anyReads = false;
   for (auto refresh : phase.getOps<RefreshOp>()) {
     std::string problem;
     std::vector<bundle::Phase::Scoring> scorings;
@@ -153,15 +154,15 @@ LogicalResult Checker::checkRefreshes(PhaseOp phase) {
       scorings.push_back(op.asData(op.getKernelAttr() == scorer ? 0 : 1));
     auto selection =
         symbols.lookup<SelectionOp>(refresh.getSelectionAttr().getAttr());
-    if (!readsLse(selection.getRule().scorer))
-      continue;
+    const bool reads = readsLse(selection.getRule().scorer);
+    anyReads |= reads;
     // F5: by the same function of the logits.
     if (KernelOp select = kernel(refresh.getKernelAttr());
-        scoresOf(select.getScores()) != scores)
+        reads && scoresOf(select.getScores()) != scores)
       problem = "must choose by the scores of the attention whose log-sum-exp "
                 "it reads";
-    else if (!attention.isDense() || !attention.getWritesLse() ||
-             (phase.refreshesFirst() && !scoring))
+    else if (reads && (!attention.isDense() || !attention.getWritesLse() ||
+                       (phase.refreshesFirst() && !scoring)))
       problem = "must follow dense attention that writes the log-sum-exp";
     else
       problem = bundle::checkScorings(selection.getRule(), 0, scores, scorings)
@@ -170,6 +171,8 @@ LogicalResult Checker::checkRefreshes(PhaseOp phase) {
       return refresh.emitOpError(problem).attachNote(attention.getLoc())
              << "the phase's attention is here";
   }
+  if (scoring && !anyReads)
+    return scoring.emitOpError(bundle::idleScoring);
   return success();
 }
 

@@ -29,6 +29,7 @@
 
 #include "llvm/Support/MathExtras.h"
 
+#include <algorithm>
 #include <limits>
 
 using namespace mlir;
@@ -72,11 +73,11 @@ struct HeadRows {
 static void sumRows(NVVMBuilder &v, const SelectFrame &f, const HeadRows &rows,
                     Value first, Value end,
                     function_ref<void(Value, ValueRange)> emit) {
-  // Loads that are under way together.
-  constexpr int64_t deep = 8;
   const auto width = static_cast<int64_t>(
       std::min<uint64_t>(32, llvm::PowerOf2Ceil(f.chunks)));
   const int64_t together = 32 / width, each = f.channels / f.chunks;
+  // Loads that are under way together: whole groups and blocks have no rest.
+  const int64_t deep = std::clamp<int64_t>(f.group / together, 1, 8);
   Value own = v.quotient(f.lane, width);
   end = v.greatest(end, first);
   Value whole =

@@ -118,3 +118,27 @@ heddle.plan @p {
     }
   }
 }
+
+// -----
+
+heddle.schedule @each_step {
+  %each = cadence every(1)
+  // expected-note@+1 {{the selection is here}}
+  %near = select blocks(keep = 1/4, size = 64) by mean_logit on %each
+  // expected-warning@+1 {{is dense in every step, since each refreshes a selection; write `at_once` for steps that attend over what they have chosen}}
+  attend pairs(%near)
+}
+
+// -----
+
+// Other steps read what was chosen, or the step itself does.
+heddle.schedule @some_steps {
+  %some = cadence every(2)
+  %each = cadence every(1)
+  %near = select blocks(keep = 1/4, size = 64) by mean_logit on %some
+  %now = select blocks(keep = 1/4, size = 64) by mean_logit on %each
+  %other = select blocks(keep = 1/8, size = 64) by mean_logit on %each in layers(0)
+  attend pairs(%near) in layers(1)
+  attend pairs(%other) in layers(2)
+  attend pairs(%now) at_once
+}

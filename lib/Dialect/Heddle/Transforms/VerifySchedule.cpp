@@ -19,6 +19,25 @@ namespace mlir::heddle {
 using namespace mlir;
 using namespace mlir::heddle;
 
+/// Warns of choices that need no dense attention and have it in each step,
+/// whose output is then the layer's.
+static void warnOfIdleChoices(AttendOp attend) {
+  ::heddle::bundle::Cadence each;
+  each.kind = CadenceKind::Every;
+  each.period = 1;
+  if (attend.getAtOnce())
+    return;
+  for (SelectOp select : selectionsOf(attend))
+    if (CadenceAttr cadence = cadenceOf(select.getCadence());
+        cadence && !select.getLayers() && !readsLse(select.getRule().scorer) &&
+        includesAll(cadence.getValue(), each))
+      attend.emitWarning("is dense in every step, since each refreshes a "
+                         "selection; write `at_once` for steps that attend "
+                         "over what they have chosen")
+              .attachNote(select.getLoc())
+          << "the selection is here";
+}
+
 /// Warns of what has no effect: it is likelier a slip than meant.
 static void warnOfIdleOps(ScheduleOp schedule) {
   for (Operation &op : *schedule.getBody())
@@ -59,6 +78,7 @@ static void warnOfIdleOps(ScheduleOp schedule) {
       cadence.emitWarning("`or after eos` has no effect: no commit has "
                           "`stop(eos)`");
   for (auto attend : schedule.getOps<AttendOp>()) {
+    warnOfIdleChoices(attend);
     for (auto [stage, until] : llvm::enumerate(attend.getUntil())) {
       CadenceAttr cadence = cadenceOf(until);
       if (!cadence)

@@ -133,8 +133,9 @@ def Heddle_SelectOp
 
     `by mean_logit` takes the mean of logits in place of probabilities: the product
     of the mean of the group's queries and a key, or the mean of a block's keys. It
-    needs no dense attention, so that with `at_once` of `attend` steps that refresh
-    have none.
+    needs no dense attention: with `at_once` of `attend` a step has none unless it
+    refreshes a selection by probabilities. Without `at_once` steps of the cadence
+    are dense all the same.
 
     | form | meaning |
     |---|---|
@@ -156,7 +157,7 @@ def Heddle_SelectOp
     | then | meaning |
     |---|---|
     | `by mean_probability` | a key's score is its mean softmax probability over the group's rows |
-    | `by mean_logit` | a key's score is its mean logit over the group's rows, as pooled queries and keys have it, less that of the least key |
+    | `by mean_logit` | a key's score is its mean logit over the group's rows, as pooled queries and keys have it, less that of the least one |
 
     | clause | meaning |
     |---|---|

@@ -368,7 +368,22 @@ TEST(SelectRange, ChoosesByLogits) {
           .group = 16,
           .blocks = true,
           .headDim = 256},
-         {{40, 1, 0, 40, 0, 0}}}};
+         {{40, 1, 0, 40, 0, 0}}},
+        {{.heads = 2,
+          .sharers = 1,
+          .pooled = 0,
+          .encoding = Encoding::Int32,
+          .group = 16,
+          .headDim = 96},
+         {{40, 7, 0, 40, 0, 0}}},
+        {{.heads = 2,
+          .sharers = 1,
+          .pooled = 0,
+          .encoding = Encoding::Int32,
+          .group = 16,
+          .blocks = true,
+          .headDim = 96},
+         {{70, 3, 0, 70, 0, 0}}}};
     for (auto [form, choices] : forms) {
       form.byLogits = true;
       form.bf16 = bf16;

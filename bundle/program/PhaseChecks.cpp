@@ -129,7 +129,7 @@ static std::optional<PhaseProblem> checkOuters(const Manifest &manifest,
   return std::nullopt;
 }
 
-/// N18: the shadow's attention is the phase's, but for one key of each row.
+/// N14: the shadow's attention is the phase's, but for one key of each row.
 static std::string whyNoShadow(const Manifest &manifest, const Phase &phase) {
   const bool wanted = anyCommit(manifest, &CommitRule::hasShadow);
   if (!wanted || phase.shadow < 0)

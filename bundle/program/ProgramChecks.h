@@ -133,7 +133,7 @@ struct PhaseProblem {
   std::string what; ///< "measures ...": its subject is the phase or refresh
 };
 
-/// N12, N18, P20: that phases measure what they are to, attend for shadows
+/// N12, N14, P20: that phases measure what they are to, attend for shadows
 /// where there are some, and refresh a selection within another one behind that
 /// one, in the same layers. Of a program that was checked, and rules whose
 /// indices are in range.

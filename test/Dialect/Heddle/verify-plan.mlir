@@ -821,7 +821,7 @@ heddle.plan @N8 {
 
 // -----
 
-heddle.plan @N18 {
+heddle.plan @N14 {
   heddle.commit best(2) revoke(below = 0.9, by = shadow)
   heddle.kernel @dense attention dense
   heddle.rule default {
@@ -834,7 +834,7 @@ heddle.plan @N18 {
 
 // -----
 
-heddle.plan @N18 {
+heddle.plan @N14 {
   heddle.commit best(2) revoke(below = 0.9)
   heddle.kernel @dense attention dense
   heddle.kernel @others attention [others]
@@ -848,7 +848,7 @@ heddle.plan @N18 {
 
 // -----
 
-heddle.plan @N18 {
+heddle.plan @N14 {
   heddle.commit best(2) revoke(below = 0.9, by = shadow)
   heddle.kernel @dense attention dense
   heddle.kernel @near attention [window(8)]
@@ -862,7 +862,7 @@ heddle.plan @N18 {
 
 // -----
 
-heddle.plan @N18 {
+heddle.plan @N14 {
   heddle.commit best(2) revoke(below = 0.9, by = shadow)
   heddle.kernel @dense attention dense
   heddle.kernel @others attention [others] writes_lse
@@ -876,7 +876,7 @@ heddle.plan @N18 {
 
 // -----
 
-heddle.plan @N18 {
+heddle.plan @N14 {
   heddle.commit best(2) revoke(below = 0.9, by = shadow)
   heddle.kernel @dense attention dense
   heddle.kernel @others attention [others] scores(%logit) {

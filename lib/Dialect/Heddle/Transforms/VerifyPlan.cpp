@@ -403,7 +403,7 @@ LogicalResult Checker::checkRule(RuleOp rule, int64_t firstLayer) {
   return success();
 }
 
-/// P20, N12, N18: as the bundle has them.
+/// P20, N12, N14: as the bundle has them.
 LogicalResult Checker::checkPhases(const bundle::Manifest &manifest) {
   const std::optional<bundle::PhaseProblem> problem =
       bundle::checkPhases(manifest);

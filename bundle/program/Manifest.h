@@ -335,7 +335,7 @@ inline int64_t scratchRowBytes(const KernelVariant &variant, int64_t longest) {
 
 /// A kernel that the step program names. For each target it has a variant of
 /// every (dtype, headDim) that any kernel of that target has, and if it has
-/// lists, of each in every encoding of the target; beside any of these there
+/// lists, of each in encodingsOf() the target's; beside any of these there
 /// may be one of each other LaunchForm.
 struct Kernel {
   enum class Kind { Attention, Select };

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/abi/Abi.h"
+#include "bundle/program/KernelNeeds.h"
 #include "bundle/program/ManifestNames.h"
 #include "bundle/program/Printable.h"
 #include "bundle/program/ProgramChecks.h"
@@ -217,15 +218,16 @@ void checkForms(Problem &in, const Target &target, const Kernel &kernel,
 
 void checkEncoding(Problem &in, const Target &target, const Kernel &kernel,
                    const KernelVariant &variant, const std::string &path) {
-  const std::vector<Encoding> &known = target.encodings;
-  bool good = kernel.hasLists() ? std::find(known.begin(), known.end(),
-                                            variant.encoding) != known.end()
-                                : variant.encoding == Encoding::Int32;
-  if (!good)
-    in.fail(path + ".encoding",
-            kernel.hasLists() ? std::string(nameOf(variant.encoding)) +
-                                    " is none of the target's encodings"
-                              : "a kernel without index lists says int32");
+  const std::vector<Encoding> known = encodingsOf(kernel, target.encodings);
+  if (std::find(known.begin(), known.end(), variant.encoding) != known.end())
+    return;
+  std::string expected;
+  for (Encoding each : known)
+    expected += (expected.empty() ? "" : " or ") + std::string(nameOf(each));
+  in.fail(path + ".encoding", std::string(nameOf(variant.encoding)) +
+                                  " is none that the kernel has on its "
+                                  "target, expected " +
+                                  expected);
 }
 
 void checkVariant(Problem &in, const Manifest &manifest, const Kernel &kernel,
@@ -269,9 +271,8 @@ void checkComplete(Problem &in, const Manifest &manifest, const Kernel &kernel,
                   std::to_string(variant.target) + "]");
   for (const auto &[target, forms] : needed)
     for (const Form &form : forms) {
-      std::vector<Encoding> encodings = {Encoding::Int32};
-      if (kernel.hasLists())
-        encodings = manifest.targets[static_cast<size_t>(target)].encodings;
+      const std::vector<Encoding> encodings = encodingsOf(
+          kernel, manifest.targets[static_cast<size_t>(target)].encodings);
       for (Encoding encoding : encodings)
         if (!own.count({target, form, encoding, LaunchForm::Any}))
           in.fail(path + ".variants",
@@ -322,12 +323,13 @@ void checkRowKernels(Problem &in, const Manifest &manifest) {
                                       "] and " + missing.begin()->second +
                                       ", which attention kernels have");
   }
-  for (RowOp op : allRowOps)
+  for (RowOp op : rowOpsOf(manifest))
     if (!needed.empty() && !ops.count(op))
       in.fail("row_kernels", "there is no kernel for " +
                                  std::string(nameOf(op)) +
-                                 ", which a cuda target needs; compile the "
-                                 "schedule with this version of heddlec");
+                                 ", which its runs on a cuda target need; "
+                                 "compile the schedule with this version of "
+                                 "heddlec");
 }
 
 /// An attention kernel reads lists as their selection writes them.

@@ -8,6 +8,7 @@
 #ifndef HEDDLE_BUNDLE_PROGRAM_PROGRAMCHECKER_H
 #define HEDDLE_BUNDLE_PROGRAM_PROGRAMCHECKER_H
 
+#include "bundle/program/KernelNeeds.h"
 #include "bundle/program/LayerChecks.h"
 #include "bundle/program/Program.h"
 #include "bundle/program/ProgramChecks.h"
@@ -60,21 +61,8 @@ public:
     return problem;
   }
 
-  /// Whether all visible rows are computed exactly at every step of `cadence`:
-  /// a pass that is and surely applies there comes before all that are not.
   bool wholeOn(const Cadence &cadence) const {
-    for (const Pass &pass : manifest.passes) {
-      if (!pass.computesAllRows())
-        return false;
-      if (pass.layers.empty() &&
-          std::all_of(pass.when.begin(), pass.when.end(),
-                      [&](const When &when) {
-                        return when.kind == When::Kind::On &&
-                               includesAll(when.cadence, cadence);
-                      }))
-        return true;
-    }
-    return true;
+    return computesAllRowsOn(manifest, cadence);
   }
 
   /// Whether some step may make masks of tokens again.

@@ -285,10 +285,10 @@ TEST(Manifest, RefusesFormsOfOtherTargets) {
                      "dense_lse_f16_d64",
                  "kernels[0].variants[0].dtype: host kernels are f32 or bf16");
   EXPECT_REFUSED(json["kernels"][0]["variants"][0]["encoding"] = "uint16",
-                 "kernels[0].variants[0].encoding: a kernel without index "
-                 "lists says int32");
+                 "kernels[0].variants[0].encoding: uint16 is none that the "
+                 "kernel has on its target, expected int32");
   EXPECT_REFUSED(json["kernels"][1]["variants"][0]["encoding"] = "uint16",
-                 "uint16 is none of the target's encodings");
+                 "kernels[1].variants[0].encoding: uint16 is none");
   EXPECT_REFUSED(json["kernels"][0]["variants"].push_back(
                      json["kernels"][0]["variants"][0]),
                  "kernels[0].variants: two variants for f32 and head dim 64");
@@ -358,6 +358,28 @@ TEST(Manifest, RefusesFormsOfOtherTargets) {
   EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"].erase(1),
                       "kernels[0].variants: the kernel has no form for "
                       "targets[1], bf16 and head dim 64, which another");
+}
+
+/// What its runs never launch need not be there.
+TEST(Manifest, HasTheRowKernelsOfItsProgram) {
+  Manifest manifest = testCudaManifest();
+  std::erase_if(manifest.rowKernels, [](const RowKernel &kernel) {
+    return kernel.op == RowOp::Compare || kernel.op == RowOp::Change ||
+           kernel.op == RowOp::Merge;
+  });
+  auto read = manifestFromJson(toJson(manifest));
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_EQ(read->rowKernels.size(), std::size(allRowOps) - 3);
+  Cadence &cadence = manifest.selections[0].cadence;
+  cadence = {};
+  cadence.kind = Cadence::Kind::Drift;
+  cadence.fraction = {9, 10};
+  cadence.period = 8;
+  auto drifting = manifestFromJson(toJson(manifest));
+  ASSERT_FALSE(drifting);
+  EXPECT_NE(drifting.error().text().find("no kernel for compare"),
+            std::string::npos)
+      << drifting.error().text();
 }
 
 TEST(Manifest, RefusesIncompleteRowKernels) {

@@ -12,6 +12,7 @@
 
 #include "bundle/format/Bundle.h"
 #include "bundle/format/Crossovers.h"
+#include "bundle/program/KernelNeeds.h"
 #include "bundle/program/Program.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
@@ -222,9 +223,10 @@ LogicalResult Compilation::runTarget(size_t index) {
   OwningOpRef<ModuleOp> owned = module.clone();
   ModuleOp own = *owned;
 
-  KernelForms forms{job.elementTypes, options.headDims,
-                    llvm::to_vector(llvm::ArrayRef(
-                        result.manifest.targets[index].encodings))};
+  KernelForms forms{
+      job.elementTypes, options.headDims,
+      llvm::to_vector(llvm::ArrayRef(result.manifest.targets[index].encodings)),
+      bundle::rowOpsOf(result.manifest)};
   if (failed(runPasses(own, Level::Shed, scope, [&](OpPassManager &pm) {
         backend.populateTilePasses(pm, forms);
       })))

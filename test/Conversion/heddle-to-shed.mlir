@@ -17,8 +17,21 @@
 // FORMS: shed.kernel @pick_f16_d64_u16
 // FORMS: shed.kernel @pick_f16_d64_i32
 
-// With passes, some steps compute some of the rows.
+// With passes, some steps compute some of the rows; others compute all.
+// FORMS: shed.kernel @whole_f16_d64 attention element(f16) head_dim(64) writes_lse {
 // FORMS: shed.kernel @block_f16_d64 attention element(f16) head_dim(64) some_rows {
+
+// Lists of blocks have one encoding, also where those of keys have others.
+// FORMS: shed.kernel @tiled_f16_d64_bitmap attention
+// FORMS: shed.kernel @tiled_f16_d64_u16 attention
+// FORMS: shed.kernel @tiled_f16_d64_i32 attention
+// FORMS: shed.kernel @pick_tiles_f16_d64_i32 select element(f16) head_dim(64) group(64) encoding(int32) {
+// FORMS-NOT: @pick_tiles
+// FORMS: shed.kernel @pick_shared_f16_d64_bitmap select
+// FORMS: shed.kernel @pick_in_columns_f16_d64_bitmap select
+// FORMS: shed.kernel @pick_in_blocks_f16_d64_bitmap select
+// FORMS: shed.kernel @pick_by_logits_f16_d64_i32 select
+// FORMS-NOT: @pick_by_logits
 
 // CHECK: heddle.plan @p
 heddle.plan @p {
@@ -42,8 +55,12 @@ heddle.plan @blocks_of_rows {
   heddle.recompute all on %start
   heddle.recompute %now
   heddle.reuse kv
+  heddle.kernel @whole attention [] writes_lse
   heddle.kernel @block attention []
   heddle.rule default {
+    heddle.phase on first(1) in block {
+      heddle.attend_with @whole
+    }
     heddle.phase otherwise {
       heddle.attend_with @block
     }

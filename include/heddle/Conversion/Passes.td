@@ -16,7 +16,8 @@ def ConvertHeddleToShed : Pass<"convert-heddle-to-shed", "::mlir::ModuleOp"> {
     Adds one `shed.kernel` for each `heddle.kernel`, dtype and head dim, named
     kernel_dtype_dHEADDIM, at the end of the module. The plan stays. When
     `encodings` are given, a kernel that reads or writes index lists has a form
-    for each, named after it too: select_128_bf16_d128_u16.
+    for each, named after it too: select_128_bf16_d128_u16. Lists of blocks are
+    int32 whatever these are.
   }];
   let options = [
     ListOption<"dtypes", "dtypes", "std::string",

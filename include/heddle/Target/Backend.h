@@ -14,6 +14,7 @@
 #ifndef HEDDLE_TARGET_BACKEND_H
 #define HEDDLE_TARGET_BACKEND_H
 
+#include "bundle/abi/RowOps.h"
 #include "bundle/program/Manifest.h"
 #include "heddle/Support/CodeCache.h"
 
@@ -54,7 +55,9 @@ struct CodeSection {
 struct KernelForms {
   SmallVector<std::string> elementTypes; ///< "f32", "bf16", "f16"
   SmallVector<int64_t> headDims;
-  SmallVector<::heddle::bundle::Encoding> encodings; ///< of index lists
+  SmallVector<::heddle::bundle::Encoding> encodings; ///< of lists of keys
+  std::vector<::heddle::bundle::RowOp>
+      rowOps; ///< of a machine with row kernels
 };
 
 /// What is done with NVIDIA's assembler, ptxas.

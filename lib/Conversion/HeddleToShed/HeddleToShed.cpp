@@ -6,11 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "heddle/Conversion/Passes.h"
-#include "heddle/Dialect/Heddle/IR/Heddle.h"
+#include "heddle/Dialect/Heddle/IR/Program.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Support/ScoreRegion.h"
 
-#include "bundle/program/Manifest.h"
+#include "bundle/program/KernelNeeds.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -42,9 +42,9 @@ bundle::Encoding manifestEncoding(shed::Encoding encoding) {
 /// Builds one variant of one kernel.
 class KernelWriter {
 public:
-  KernelWriter(KernelOp source, OpBuilder &builder, Type element)
-      : source(source), b(source.getLoc(), builder), context(b.getContext()),
-        element(element),
+  KernelWriter(KernelOp source, bool someRows, OpBuilder &builder, Type element)
+      : source(source), someRows(someRows), b(source.getLoc(), builder),
+        context(b.getContext()), element(element),
         rowTile(shed::TileType::get(context, shed::Axis::Queries,
                                     shed::Axis::Channels, element)),
         keyTile(shed::TileType::get(context, shed::Axis::Keys,
@@ -55,9 +55,8 @@ public:
                                   : shed::KernelKind::Attention;
     auto kernel = shed::KernelOp::create(
         b, name, kind, element, static_cast<uint64_t>(headDim),
-        source.getWritesLse(), computesSomeRows(), source.getGroupAttr(),
-        sharesLists(), sharesLists(/*ofLayer=*/true), encoding,
-        shed::TilingAttr());
+        source.getWritesLse(), someRows, source.getGroupAttr(), sharesLists(),
+        sharesLists(/*ofLayer=*/true), encoding, shed::TilingAttr());
     b.setInsertionPointToStart(&kernel.getBody().emplaceBlock());
     if (source.isSelect())
       writeSelect();
@@ -66,13 +65,6 @@ public:
   }
 
 private:
-  /// Whether some steps compute some of the rows. A plan without passes
-  /// computes all of them. Selections are refreshed from all rows.
-  bool computesSomeRows() {
-    return !source.isSelect() &&
-           !source->getParentOfType<PlanOp>().getOps<RecomputeOp>().empty();
-  }
-
   /// Whether query heads share a list that the kernel writes or reads;
   /// `ofLayer`: all of a layer do.
   bool sharesLists(bool ofLayer = false) {
@@ -254,6 +246,7 @@ private:
   }
 
   KernelOp source;
+  bool someRows;
   ImplicitLocOpBuilder b;
   MLIRContext *context;
   Type element, rowTile, keyTile;
@@ -285,13 +278,17 @@ struct ConvertHeddleToShed
                               "bitmap";
         return signalPassFailure();
       }
-    SmallVector<KernelOp> kernels;
-    module.walk([&](KernelOp kernel) { kernels.push_back(kernel); });
-    for (KernelOp kernel : kernels)
-      for (const std::string &type : types)
-        for (int64_t dim : dims)
-          if (failed(writeForms(builder, kernel, type, dim)))
-            return signalPassFailure();
+    for (PlanOp plan : llvm::to_vector(module.getOps<PlanOp>())) {
+      FailureOr<Program> program = Program::of(plan);
+      if (failed(program))
+        return signalPassFailure(); // as the verifier of dominance reports
+      for (auto [i, kernel] : llvm::enumerate(plan.getOps<KernelOp>()))
+        for (const std::string &type : types)
+          for (int64_t dim : dims)
+            if (failed(writeForms(builder, kernel, program->manifest,
+                                  static_cast<int64_t>(i), type, dim)))
+              return signalPassFailure();
+    }
   }
 
 private:
@@ -303,17 +300,12 @@ private:
         .Default(Type());
   }
 
-  static bool hasLists(KernelOp kernel) {
-    return kernel.isSelect() ||
-           llvm::any_of(kernel.getTerms(), [](Attribute term) {
-             return cast<TermAttr>(term).getSelection() != nullptr;
-           });
-  }
-
-  /// One kernel for an element type and head dim: one for each encoding, if it
-  /// has index lists and encodings are asked for.
-  LogicalResult writeForms(OpBuilder &builder, KernelOp kernel, StringRef type,
-                           int64_t dim) {
+  /// One kernel, which `plan` has at `index`, for an element type and head dim:
+  /// one for each encoding, if it has index lists and encodings are asked for.
+  LogicalResult writeForms(OpBuilder &builder, KernelOp kernel,
+                           const bundle::Manifest &plan, int64_t index,
+                           StringRef type, int64_t dim) {
+    const bool someRows = bundle::computesSomeRows(plan, index);
     auto writeForm = [&](StringRef name, shed::EncodingAttr encoding) {
       if (getOperation().lookupSymbol(name)) {
         kernel.emitOpError()
@@ -321,20 +313,24 @@ private:
         return failure();
       }
       builder.setInsertionPointToEnd(getOperation().getBody());
-      KernelWriter(kernel, builder, elementType(builder, type))
+      KernelWriter(kernel, someRows, builder, elementType(builder, type))
           .write(name, dim, encoding);
       return success();
     };
-    if (encodings.empty() || !hasLists(kernel))
+    const bundle::Kernel &described = plan.kernels[static_cast<size_t>(index)];
+    if (encodings.empty() || !described.hasLists())
       return writeForm(
           bundle::variantSymbol(kernel.getSymName().str(), type, dim), {});
-    for (const std::string &name : encodings) {
-      shed::Encoding encoding = *shed::symbolizeEncoding(name);
-      if (failed(writeForm(bundle::variantSymbol(kernel.getSymName(), type, dim,
-                                                 manifestEncoding(encoding)),
-                           shed::EncodingAttr::get(&getContext(), encoding))))
+    std::vector<bundle::Encoding> ofKeys;
+    for (const std::string &name : encodings)
+      ofKeys.push_back(manifestEncoding(*shed::symbolizeEncoding(name)));
+    for (bundle::Encoding encoding : bundle::encodingsOf(described, ofKeys))
+      if (failed(writeForm(
+              bundle::variantSymbol(kernel.getSymName(), type, dim, encoding),
+              shed::EncodingAttr::get(
+                  &getContext(),
+                  *shed::symbolizeEncoding(bundle::nameOf(encoding))))))
         return failure();
-    }
     return success();
   }
 };

@@ -8,6 +8,7 @@
 #include "heddle/Target/Bundle/ExportManifest.h"
 
 #include "bundle/abi/Abi.h"
+#include "bundle/program/KernelNeeds.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -61,9 +62,8 @@ private:
 LogicalResult addVariants(bundle::Kernel &kernel, const KernelForms &forms,
                           const bundle::Target &target, size_t index,
                           const Records &records) {
-  std::vector<bundle::Encoding> encodings = {bundle::Encoding::Int32};
-  if (kernel.hasLists())
-    encodings = target.encodings;
+  const std::vector<bundle::Encoding> encodings =
+      bundle::encodingsOf(kernel, target.encodings);
   for (const std::string &type : forms.elementTypes)
     for (int64_t headDim : forms.headDims)
       for (bundle::Encoding encoding : encodings) {
@@ -126,7 +126,7 @@ LogicalResult mlir::heddle::exportVariants(ArrayRef<KernelRecord> compiled,
   if (machine.kind == bundle::Target::Kind::Host)
     return success();
   if (manifest.rowKernels.empty())
-    for (bundle::RowOp op : bundle::allRowOps)
+    for (bundle::RowOp op : bundle::rowOpsOf(manifest))
       manifest.rowKernels.emplace_back().op = op;
   for (bundle::RowKernel &kernel : manifest.rowKernels)
     if (failed(addVariants(kernel, forms, target, records)))

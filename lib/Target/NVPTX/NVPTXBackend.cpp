@@ -129,7 +129,7 @@ void NVPTXBackend::populateTilePasses(OpPassManager &pm,
     pm.addPass(shed::createShedChooseWgmmaTiles(rules, tuningFile));
   pm.addPass(shed::createShedChooseMmaTiles(target));
   pm.addPass(shed::createShedVerifyMmaKernels(target));
-  pm.addPass(shed::createShedAddRowKernels(forms.elementTypes));
+  pm.addPass(shed::createShedAddRowKernels(forms.elementTypes, forms.rowOps));
 }
 
 void NVPTXBackend::populateMachinePasses(OpPassManager &pm) const {

@@ -9,6 +9,7 @@
 
 #include "bundle/abi/Abi.h"
 #include "bundle/abi/IndexLayout.h"
+#include "bundle/program/KernelNeeds.h"
 #include "runtime/device/cuda/AttentionGrid.h"
 #include "runtime/schedule/PairCount.h"
 
@@ -97,8 +98,7 @@ Status ScheduleKernels::fit(int64_t longestKeys) {
     like.target = module->choice().target;
     like.dtype = name(dtype);
     like.headDim = headDim;
-    if (each.kernel->hasLists())
-      like.encoding = form;
+    like.encoding = bundle::encodingsOf(*each.kernel, {form}).front();
     each.forms = {*each.kernel, like,
                   [&](const bundle::KernelVariant &variant) {
                     return module->find(variant.symbol)->holdsCluster();

@@ -7,6 +7,8 @@
 
 #include "runtime/engine/cuda/Rows.h"
 
+#include "bundle/program/KernelNeeds.h"
+
 #include <cassert>
 
 namespace heddle::rt::cuda {
@@ -35,7 +37,7 @@ Result<RowKernels> RowKernels::bind(const bundle::Manifest &manifest,
           variant.dtype == name(dtype))
         result.kernels[static_cast<size_t>(kernel.op)] =
             module.find(variant.symbol);
-  for (bundle::RowOp op : bundle::allRowOps)
+  for (bundle::RowOp op : bundle::rowOpsOf(manifest))
     if (!result.kernels[static_cast<size_t>(op)])
       return Error("the bundle has no row kernels in " +
                    std::string(name(dtype)) + " for " +

@@ -28,8 +28,8 @@ public:
   /// long that byte counts could leave 64 bits.
   static Status checkWidths(const ModelConfig &config);
 
-  /// Looks up all row operations of the module's target. An error when the
-  /// bundle has them not for `dtype`.
+  /// Looks up the row operations of the manifest's program for the module's
+  /// target. An error when the bundle has them not for `dtype`.
   static Result<RowKernels> bind(const bundle::Manifest &manifest,
                                  const Module &module, DType dtype);
 

@@ -78,6 +78,24 @@ BLOCK = """heddle.schedule @rows {
   attend dense
 }
 """
+SALIENT = """heddle.schedule @salient {
+  %start = cadence first(1)
+  %response = positions response
+  reuse kv, context(propagating), ffn
+  recompute all on %start
+  recompute salient(below = 0.99) in %response
+  attend dense
+}
+"""
+OUTSIDE = """heddle.schedule @outside {
+  %start = cadence first(1) in block
+  %block = positions block
+  reuse kv, attention(outside = %block, on = %start)
+  recompute all on %start
+  recompute %block
+  attend dense
+}
+"""
 CAPPED = """heddle.schedule @capped {
   attend dense scores(%logit) {
     %cap = arith.constant 30.0 : f32
@@ -93,6 +111,8 @@ CAPPED = """heddle.schedule @capped {
 BUNDLES = {
     "dense": (DENSE, []),
     "rows": (BLOCK, []),
+    "salient": (SALIENT, []),
+    "outside": (OUTSIDE, []),
     "capped": (CAPPED, []),
     "window": (WINDOW, []),
     **{f"columns{g}": (COLUMNS, [f"group={g}"]) for g in (128, 64, 32)},
@@ -120,6 +140,8 @@ FAMILIES = {
                            ("logits", (128, 16)), ("blocks", (128, 64))) for g in sizes},
 }
 ROWS = "row kernels"
+# A bundle has the row kernels that its schedule needs: these have all of them.
+ROW_BUNDLES = ("salient", "outside")
 
 LINE = re.compile(r"^  (ok  |FAIL)  (.*): +(\d+) cases, worst error \S+, at most (\S+)% of",
                   re.MULTILINE)
@@ -130,6 +152,7 @@ def compile_bundles(args):
     args.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         wanted = {bundle for family, (bundle, _) in FAMILIES.items() if args.only in family}
+        wanted.update(ROW_BUNDLES if args.only in ROWS else ())
         for name, (schedule, settings) in BUNDLES.items():
             if name not in wanted:
                 continue
@@ -197,12 +220,23 @@ class Run:
                 "seconds": seconds, "output": text if failed else ""}
 
     def rows(self, family, number):
-        """All tests of row kernels once."""
+        """All tests of row kernels, of each once or twice."""
+        done = [self.rows_of(bundle, number) for bundle in ROW_BUNDLES]
+        cases = {}
+        for each in done:
+            for name, count in each["cases"].items():
+                cases[name] = cases.get(name, 0) + count
+        return {"cases": cases, "failures": sum(each["failures"] for each in done), "share": 0,
+                "seconds": sum(each["seconds"] for each in done),
+                "output": "".join(each["output"] for each in done)}
+
+    def rows_of(self, bundle, number):
+        """Those of the row kernels that the bundle has."""
         args = self.args
         machine = "Fake" if args.device == "cpu" else "Real"
         with tempfile.NamedTemporaryFile(suffix=".json") as report:
             env = {"HEDDLE_SEED": str(args.seed + number),
-                   "HEDDLE_CUDA_BUNDLE": str(args.folder / "dense.hdl")}
+                   "HEDDLE_CUDA_BUNDLE": str(args.folder / f"{bundle}.hdl")}
             if args.sanitizer:
                 env.pop("HEDDLE_SEED")
             types = "_bf16" if args.sanitizer else ""
@@ -215,7 +249,7 @@ class Run:
                 suites = []
         cases = {f"{suite['name']}.{test['name']}": int(test["cases"]) for suite in suites
                  for test in suite["testsuite"] if int(test.get("cases", 0))}
-        return {"cases": cases, "failures": int(code != 0), "share": 0, "seconds": seconds,
+        return {"cases": cases, "failures": int(code != 0), "seconds": seconds,
                 "output": text if code else ""}
 
     def family(self, name):

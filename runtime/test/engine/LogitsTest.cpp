@@ -21,18 +21,10 @@ bundle::Manifest byLogits(bool blocks = false) {
   bundle::Selection &selection = manifest.selections.front();
   selection.scorer = scorer;
   if (blocks) {
-    selection.kind = bundle::Selection::Kind::Blocks;
+    chooseBlocks(manifest);
     selection.isolation = bundle::Selection::Isolation::Spans;
   }
-  for (bundle::Kernel &kernel : manifest.kernels) {
-    for (bundle::Term &term : kernel.terms)
-      if (blocks && term.selection == 0)
-        term.kind = bundle::Term::Kind::Blocks;
-    if (kernel.name == "select_16") {
-      kernel.blocks = blocks;
-      kernel.scorer = scorer;
-    }
-  }
+  manifest.kernels[kernelNamed(manifest, "select_16")].scorer = scorer;
   setRule(manifest, "columns", {0});
   return manifest;
 }

@@ -643,17 +643,9 @@ TEST_F(RunTest, HostDrivenRunsFollowEachOther) {
 static bundle::Manifest blocks(bundle::Selection::Isolation isolation,
                                bundle::Selection::Scale scale) {
   bundle::Manifest manifest = gpuManifest();
-  bundle::Selection &selection = manifest.selections.front();
-  selection.kind = bundle::Selection::Kind::Blocks;
-  selection.isolation = isolation;
-  selection.scale = scale;
-  for (bundle::Kernel &kernel : manifest.kernels) {
-    for (bundle::Term &term : kernel.terms)
-      if (term.selection == 0)
-        term.kind = bundle::Term::Kind::Blocks;
-    if (kernel.name == "select_16")
-      kernel.blocks = true;
-  }
+  chooseBlocks(manifest);
+  manifest.selections.front().isolation = isolation;
+  manifest.selections.front().scale = scale;
   setRule(manifest, "columns", {0});
   return manifest;
 }

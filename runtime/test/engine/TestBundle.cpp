@@ -9,8 +9,10 @@
 
 #include "bundle/abi/Abi.h"
 #include "bundle/abi/RowAbi.h"
+#include "bundle/program/KernelNeeds.h"
 #include "bundle/program/ProgramChecks.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -74,17 +76,14 @@ Manifest gpuManifest(const BundleShape &shape) {
   for (Kernel &kernel : manifest.kernels)
     for (const std::string &dtype : shape.dtypes)
       for (int64_t headDim : shape.headDims)
-        for (bundle::Encoding encoding : shape.encodings) {
-          if (!kernel.hasLists() && encoding != shape.encodings.front())
-            continue;
+        for (bundle::Encoding encoding : encodingsOf(kernel, shape.encodings)) {
           bundle::KernelVariant variant;
           variant.dtype = dtype;
           variant.headDim = headDim;
           bool select = kernel.kind == Kernel::Kind::Select;
           variant.queryRows = select ? kernel.group : 16;
           variant.scratchBytesPerKey = select ? 4 : 0;
-          variant.encoding =
-              kernel.hasLists() ? encoding : bundle::Encoding::Int32;
+          variant.encoding = encoding;
           variant.threads = 128;
           // Some of the kernels have tiles brought by tensor maps, in clusters.
           if (!select && !kernel.hasLists() && dtype != "f32") {
@@ -156,6 +155,23 @@ void setRule(Manifest &manifest, const std::string &attention,
                             refreshing.attention)});
   usual.attention = kernelNamed(manifest, attention);
   manifest.rules.front().phases = {refreshing, usual};
+}
+
+void chooseBlocks(Manifest &manifest) {
+  manifest.selections.front().kind = bundle::Selection::Kind::Blocks;
+  for (Kernel &kernel : manifest.kernels) {
+    for (Term &term : kernel.terms)
+      if (term.selection == 0)
+        term.kind = Term::Kind::Blocks;
+    if (kernel.name == "select_16")
+      kernel.blocks = true;
+    const std::vector<bundle::Encoding> encodings =
+        encodingsOf(kernel, manifest.targets.front().encodings);
+    std::erase_if(kernel.variants, [&](const bundle::KernelVariant &variant) {
+      return std::find(encodings.begin(), encodings.end(), variant.encoding) ==
+             encodings.end();
+    });
+  }
 }
 
 bundle::Phase phaseBefore(int64_t step, const Manifest &manifest,

@@ -42,6 +42,9 @@ int64_t kernelNamed(const bundle::Manifest &manifest, const std::string &name);
 void setRule(bundle::Manifest &manifest, const std::string &attention,
              const std::vector<int64_t> &selections);
 
+/// Makes selection 0 one of blocks, for all kernels that write or read it.
+void chooseBlocks(bundle::Manifest &manifest);
+
 /// Attention by this kernel until the step.
 bundle::Phase phaseBefore(int64_t step, const bundle::Manifest &manifest,
                           const std::string &kernel);

@@ -50,7 +50,8 @@ private:
 
 /// A test of the kernels of one element type, on the fake driver, which has the
 /// definitions of HostKernels, and on this machine's GPU. There it is skipped
-/// without a GPU, a bundle in HEDDLE_CUDA_BUNDLE or a kernel of the type in it.
+/// without a GPU, a bundle in HEDDLE_CUDA_BUNDLE or a kernel of the type in it,
+/// and where the bundle has no such kernel, as its schedule needs none.
 class RowTest : public testing::TestWithParam<std::tuple<Machine, DType>> {
 protected:
   void SetUp() override;
@@ -80,6 +81,9 @@ protected:
 
   /// Widths of rows: these, or as HEDDLE_SEED says random ones up to them.
   std::vector<int64_t> widths(std::vector<int64_t> fixed);
+
+  /// Whether the machine has no kernel for the operation.
+  bool lacks(bundle::RowOp op) const { return real() && !kernel(op); }
 
   template <typename Args>
   void launch(bundle::RowOp op, int64_t blocks, const Args &args) {

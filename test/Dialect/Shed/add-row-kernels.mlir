@@ -2,8 +2,11 @@
 // RUN: heddle-opt %s --shed-add-row-kernels | FileCheck %s
 // RUN: heddle-opt %s --shed-add-row-kernels=dtypes=bf16,f16 | FileCheck %s --check-prefix=TWO
 // RUN: heddle-opt %s --shed-add-row-kernels=dtypes=f16 | heddle-opt --shed-add-row-kernels=dtypes=f16 | FileCheck %s --check-prefix=ONCE
+// RUN: heddle-opt %s --shed-add-row-kernels="dtypes=bf16,f16 operations=draw,copy" | FileCheck %s --check-prefix=SOME
+// RUN: not heddle-opt %s --shed-add-row-kernels=operations=fly 2>&1 | FileCheck %s --check-prefix=OPERATION
 // RUN: not heddle-opt %s --shed-add-row-kernels=dtypes=fp8 2>&1 | FileCheck %s --check-prefix=DTYPE
 
+// OPERATION: there is no row operation 'fly'
 // DTYPE: row kernels come in f32, bf16 and f16, not in 'fp8'
 
 // Helper functions of a kernel's text are gone.
@@ -30,6 +33,15 @@
 // TWO: shed.row_kernel @row_commit_bf16
 // TWO: shed.row_kernel @row_embed_f16 embed element(f16)
 // TWO: shed.row_kernel @row_commit_f16
+
+// SOME: shed.row_kernel @row_copy_bf16
+// SOME-NOT: shed.row_kernel
+// SOME: shed.row_kernel @row_draw_bf16
+// SOME-NOT: shed.row_kernel
+// SOME: shed.row_kernel @row_copy_f16
+// SOME-NOT: shed.row_kernel
+// SOME: shed.row_kernel @row_draw_f16
+// SOME-NOT: shed.row_kernel
 
 // ONCE-COUNT-1: shed.row_kernel @row_draw_f16
 // ONCE-NOT: shed.row_kernel @row_draw_f16

@@ -1,5 +1,4 @@
-//===- AddRowKernels.cpp - Row kernels of a model and its sampler ---*- C++
-//-*-===//
+//===- AddRowKernels.cpp - Row kernels of a model and its sampler ---------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -91,6 +90,14 @@ struct AddRowKernels : shed::impl::ShedAddRowKernelsBase<AddRowKernels> {
   using ShedAddRowKernelsBase::ShedAddRowKernelsBase;
 
   void runOnOperation() override {
+    for (StringRef name : operations)
+      if (llvm::none_of(bundle::allRowOps, [&](bundle::RowOp op) {
+            return name == StringRef(bundle::nameOf(op));
+          })) {
+        getOperation().emitError()
+            << "there is no row operation '" << name << "'";
+        return signalPassFailure();
+      }
     SmallVector<std::string> names(dtypes.begin(), dtypes.end());
     if (names.empty())
       names.push_back("f32");
@@ -102,7 +109,9 @@ struct AddRowKernels : shed::impl::ShedAddRowKernelsBase<AddRowKernels> {
         return signalPassFailure();
       }
       for (bundle::RowOp op : bundle::allRowOps)
-        if (failed(add(op, dtype)))
+        if ((operations.empty() ||
+             llvm::is_contained(operations, bundle::nameOf(op))) &&
+            failed(add(op, dtype)))
           return signalPassFailure();
     }
   }
@@ -131,8 +140,11 @@ struct AddRowKernels : shed::impl::ShedAddRowKernelsBase<AddRowKernels> {
 } // namespace
 
 std::unique_ptr<Pass>
-mlir::shed::createShedAddRowKernels(ArrayRef<std::string> dtypes) {
+mlir::shed::createShedAddRowKernels(ArrayRef<std::string> dtypes,
+                                    ArrayRef<bundle::RowOp> operations) {
   ShedAddRowKernelsOptions options;
   options.dtypes.assign(dtypes.begin(), dtypes.end());
+  for (bundle::RowOp op : operations)
+    options.operations.emplace_back(bundle::nameOf(op));
   return createShedAddRowKernels(std::move(options));
 }

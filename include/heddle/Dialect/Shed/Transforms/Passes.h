@@ -8,6 +8,7 @@
 #ifndef HEDDLE_DIALECT_SHED_TRANSFORMS_PASSES_H
 #define HEDDLE_DIALECT_SHED_TRANSFORMS_PASSES_H
 
+#include "bundle/abi/RowOps.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Dialect/Shed/Transforms/Tuning.h"
 #include "heddle/Support/TargetInfo.h"
@@ -42,8 +43,11 @@ std::unique_ptr<Pass> createShedChooseWgmmaTiles(ArrayRef<WgmmaRule> rules,
 std::unique_ptr<Pass>
 createShedVerifyMmaKernels(const ::heddle::CudaTargetInfo &target);
 
-/// `shed-add-row-kernels` for these element types.
-std::unique_ptr<Pass> createShedAddRowKernels(ArrayRef<std::string> dtypes);
+/// `shed-add-row-kernels` for these element types and operations, all if there
+/// are none.
+std::unique_ptr<Pass>
+createShedAddRowKernels(ArrayRef<std::string> dtypes,
+                        ArrayRef<::heddle::bundle::RowOp> operations = {});
 
 #define GEN_PASS_REGISTRATION
 #include "heddle/Dialect/Shed/Transforms/Passes.h.inc"

@@ -100,14 +100,16 @@ def ShedVerifyMmaKernels : Pass<"shed-verify-mma-kernels"> {
 def ShedAddRowKernels : Pass<"shed-add-row-kernels", "::mlir::ModuleOp"> {
   let summary = "Add the row kernels of a model and its sampler";
   let description = [{
-    Adds one `shed.row_kernel` for each operation of `bundle/abi/RowOps.h` and each
-    dtype, named row_OPERATION_DTYPE, at the end of the module. A machine whose
-    loop stays on it needs all of them, whatever the plan. Those that the module
-    has already are left as they are.
+    Adds one `shed.row_kernel` for each of some operations of `bundle/abi/RowOps.h`
+    and each dtype, named row_OPERATION_DTYPE, at the end of the module. Those that
+    the module has already are left as they are. `bundle/program/KernelNeeds.h` says
+    which ones a program needs on a machine whose loop stays on it.
   }];
   let options = [
     ListOption<"dtypes", "dtypes", "std::string",
                "element types: f32, bf16, f16 (default: f32)">,
+    ListOption<"operations", "operations", "std::string",
+               "as bundle/abi/RowOps.h names them (default: all)">,
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",

@@ -1,0 +1,113 @@
+//===- KernelNeeds.cpp - What a program needs of its kernels --------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "bundle/program/KernelNeeds.h"
+
+#include "bundle/program/Program.h"
+#include "bundle/program/ProgramChecks.h"
+
+#include <algorithm>
+#include <functional>
+
+using namespace heddle::bundle;
+
+using Attention = Reuse::Attention;
+
+/// Whether some layer keeps something such that `holds`.
+template <typename Predicate>
+static bool anyReuse(const Manifest &manifest, Predicate holds) {
+  return std::invoke(holds, manifest.reuse) ||
+         std::any_of(manifest.layeredReuses.begin(),
+                     manifest.layeredReuses.end(),
+                     [&](const LayeredReuse &layered) {
+                       return std::invoke(holds, layered.reuse);
+                     });
+}
+
+static bool needs(const Manifest &manifest, RowOp op) {
+  auto keeps = [&](Attention attention) {
+    return anyReuse(manifest, [&](const Reuse &reuse) {
+      return reuse.attention == attention;
+    });
+  };
+  switch (op) {
+  case RowOp::Change:
+    return keeps(Attention::Propagated);
+  case RowOp::Compare:
+    // What rows add to kept ones is a comparison, too.
+    return keeps(Attention::Propagated) || !driftsOf(manifest).empty() ||
+           anyReuse(manifest, &Reuse::refreshesByValues) ||
+           std::any_of(manifest.passes.begin(), manifest.passes.end(),
+                       [](const Pass &pass) {
+                         return pass.comparesContexts() ||
+                                pass.comparesValues();
+                       });
+  case RowOp::Merge:
+    return keeps(Attention::Outside);
+  default:
+    return true;
+  }
+}
+
+std::vector<RowOp> heddle::bundle::rowOpsOf(const Manifest &manifest) {
+  std::vector<RowOp> needed;
+  std::copy_if(std::begin(allRowOps), std::end(allRowOps),
+               std::back_inserter(needed),
+               [&](RowOp op) { return needs(manifest, op); });
+  return needed;
+}
+
+std::vector<Encoding>
+heddle::bundle::encodingsOf(const Kernel &kernel,
+                            const std::vector<Encoding> &ofKeys) {
+  const bool writesKeys = kernel.kind == Kernel::Kind::Select && !kernel.blocks;
+  const bool readsKeys =
+      (kernel.withinGroup > 0 && !kernel.withinBlocks) ||
+      std::any_of(kernel.terms.begin(), kernel.terms.end(),
+                  [](const Term &term) {
+                    return readsList(term) && term.kind != Term::Kind::Blocks;
+                  });
+  if (writesKeys || readsKeys)
+    return ofKeys;
+  return {Encoding::Int32};
+}
+
+bool heddle::bundle::computesAllRowsOn(const Manifest &manifest,
+                                       const Cadence &cadence) {
+  for (const Pass &pass : manifest.passes) {
+    if (!pass.computesAllRows())
+      return false;
+    if (pass.layers.empty() &&
+        std::all_of(pass.when.begin(), pass.when.end(), [&](const When &when) {
+          return when.kind == When::Kind::On &&
+                 includesAll(when.cadence, cadence);
+        }))
+      return true;
+  }
+  return true;
+}
+
+bool heddle::bundle::computesSomeRows(const Manifest &manifest,
+                                      int64_t kernel) {
+  // What a refresh is scored by is of all rows, whatever the phase (S6).
+  auto runsBySome = [&](const Phase &phase) {
+    const bool runs = phase.attention == kernel ||
+                      std::any_of(phase.measures.begin(), phase.measures.end(),
+                                  [&](const auto &measure) {
+                                    return measure.kernel == kernel;
+                                  });
+    return runs && (phase.when.kind != When::Kind::On ||
+                    !computesAllRowsOn(manifest, phase.when.cadence));
+  };
+  return std::any_of(manifest.passes.begin(), manifest.passes.end(),
+                     std::not_fn(&Pass::computesAllRows)) &&
+         std::any_of(manifest.rules.begin(), manifest.rules.end(),
+                     [&](const Rule &rule) {
+                       return std::any_of(rule.phases.begin(),
+                                          rule.phases.end(), runsBySome);
+                     });
+}

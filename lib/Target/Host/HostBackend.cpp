@@ -13,6 +13,7 @@
 #include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Shed/Transforms/Passes.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -58,8 +59,10 @@ public:
 
   void populateMachinePasses(OpPassManager &pm) const override {
     pm.addPass(createConvertShedToVector());
-    pm.addPass(createCanonicalizerPass());
-    pm.addPass(createCSEPass());
+    // Of each function, on all cores; a second round finds nothing more.
+    pm.addNestedPass<func::FuncOp>(
+        createCanonicalizerPass(GreedyRewriteConfig().setMaxIterations(1)));
+    pm.addNestedPass<func::FuncOp>(createCSEPass());
     pm.addPass(createHeddleVerifyMachine());
   }
 

@@ -13,27 +13,24 @@
 
 #include "Braces.h"
 
+#include "Tokens.h"
+
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 
-#include <algorithm>
-
+using llvm::ArrayRef;
 using llvm::SmallVector;
 using llvm::StringRef;
-using mlir::heddle::BraceProblem;
+using namespace mlir::heddle;
 
 namespace {
-
-bool inWord(char c) {
-  return llvm::isAlnum(c) || StringRef("_.$-").contains(c);
-}
 
 class Scanner {
 public:
   /// `byIndent`: a brace in the column where its schedule begins is not that of
   /// scores that begin further to the right.
-  Scanner(StringRef text, bool byIndent) : text(text), byIndent(byIndent) {}
+  Scanner(StringRef text, ArrayRef<Token> tokens, bool byIndent)
+      : text(text), tokens(tokens), byIndent(byIndent) {}
 
   SmallVector<BraceProblem> scan();
 
@@ -45,20 +42,31 @@ private:
     size_t head; ///< where what it belongs to begins
   };
 
-  size_t skip(size_t from) const;
-  size_t skipWord(size_t from) const;
-  size_t codeEnd(size_t before) const;
-  size_t columnOf(size_t offset) const;
-  bool beginsLine(size_t offset) const;
-  std::string found(size_t offset) const;
-  size_t readHead(size_t word, size_t end);
-  size_t readScores(size_t word, size_t end);
-  size_t readYield(size_t end);
-  size_t open(Owner owner, size_t head, size_t at);
+  // Tokens by their number; the one behind the last is the end of the text.
+  size_t placeOf(size_t token) const {
+    return token < tokens.size() ? tokens[token].begin : text.size();
+  }
+  size_t endBefore(size_t token) const {
+    return token > 0 ? tokens[token - 1].end() : 0;
+  }
+  StringRef textOf(size_t token) const {
+    return token < tokens.size() ? tokens[token].text : "";
+  }
+  std::string found(size_t token) const {
+    return token < tokens.size() ? ("'" + tokens[token].text + "'").str()
+                                 : "the end of the file";
+  }
+
+  size_t behindParentheses(size_t token) const;
+  size_t readHead(size_t word);
+  size_t readScores(size_t word);
+  size_t readYield(size_t word);
+  size_t open(Owner owner, size_t head, size_t token);
   void close(size_t before);
   void extra(size_t at);
 
   StringRef text;
+  ArrayRef<Token> tokens;
   bool byIndent;
   SmallVector<Open> stack;
   SmallVector<BraceProblem> problems;
@@ -66,139 +74,100 @@ private:
   std::optional<size_t> stray; ///< what stands outside, behind it
 };
 
-/// The next character that is no blank and in no comment.
-size_t Scanner::skip(size_t from) const {
-  while (from < text.size()) {
-    if (llvm::isSpace(text[from]))
-      ++from;
-    else if (text.substr(from).starts_with("//"))
-      from = std::min(text.find('\n', from), text.size());
-    else
-      break;
-  }
-  return from;
+/// Behind the ')' of the '(' at the token, or at the '{' that comes first.
+size_t Scanner::behindParentheses(size_t token) const {
+  while (token < tokens.size() && textOf(token) != ")" && textOf(token) != "{")
+    ++token;
+  return token + (textOf(token) == ")");
 }
 
-size_t Scanner::skipWord(size_t from) const {
-  while (from < text.size() && inWord(text[from]))
-    ++from;
-  return from;
-}
-
-/// Behind the last character before this one that is no blank and in no
-/// comment.
-size_t Scanner::codeEnd(size_t before) const {
-  size_t end = 0;
-  for (size_t at = skip(0); at < before; at = skip(at + 1))
-    end = at + 1;
-  return end;
-}
-
-size_t Scanner::columnOf(size_t offset) const {
-  return offset - (text.take_front(offset).rfind('\n') + 1);
-}
-
-bool Scanner::beginsLine(size_t offset) const {
-  return text.substr(offset - columnOf(offset), columnOf(offset))
-      .trim()
-      .empty();
-}
-
-std::string Scanner::found(size_t offset) const {
-  if (offset >= text.size())
-    return "the end of the file";
-  size_t end = offset + (StringRef("%@").contains(text[offset]) ? 1 : 0);
-  end = std::max(skipWord(end), offset + 1);
-  return ("'" + text.slice(offset, end) + "'").str();
-}
-
-/// Goes on behind the brace at `at`; one that is not there is missed.
-size_t Scanner::open(Owner owner, size_t head, size_t at) {
-  stack.push_back({owner, at, head});
-  if (at < text.size() && text[at] == '{')
-    return at + 1;
+/// Goes on behind the brace at the token; one that is not there is missed.
+size_t Scanner::open(Owner owner, size_t head, size_t token) {
+  const size_t at = placeOf(token);
+  stack.push_back({owner, at, placeOf(head)});
+  if (textOf(token) == "{")
+    return token + 1;
   const bool scores = owner == Owner::Scores;
-  const size_t end = codeEnd(at);
+  const size_t end = endBefore(token);
   const bool below = text.slice(end, at).contains('\n');
   problems.push_back(
       {below ? end : at, '{',
        (scores ? "expected '{' and what becomes of the logit, "
                  "found "
                : "expected '{' and the schedule's ops, found ") +
-           found(at),
-       head, scores ? "the scores begin here" : "the schedule begins here"});
-  return at;
+           found(token),
+       placeOf(head),
+       scores ? "the scores begin here" : "the schedule begins here"});
+  return token;
 }
 
-/// Misses the brace that closes the last one, before the word at `before`.
+/// Misses the brace that closes the last one, before the token.
 void Scanner::close(size_t before) {
   const Open last = stack.pop_back_val();
+  const size_t at = endBefore(before);
   if (last.owner == Owner::Other) {
-    problems.push_back({codeEnd(before), '}',
-                        "expected '}', found " + found(before), last.at,
-                        "this '{' has no '}'"});
+    problems.push_back({at, '}', "expected '}', found " + found(before),
+                        last.at, "this '{' has no '}'"});
     return;
   }
   const bool scores = last.owner == Owner::Scores;
   problems.push_back(
-      {codeEnd(before), '}',
+      {at, '}',
        std::string("expected '}' at the end of the ") +
            (scores ? "scores" : "schedule") + ", found " +
-           (found(before) == "'}'" ? "that of the schedule" : found(before)),
+           (textOf(before) == "}" ? "that of the schedule" : found(before)),
        last.head,
        scores ? "the scores begin here" : "the schedule begins here"});
 }
 
 /// `heddle.schedule @name (...) {`
-size_t Scanner::readHead(size_t word, size_t end) {
-  auto outer = std::find_if(stack.begin(), stack.end(), [](const Open &each) {
-    return each.owner == Owner::Schedule;
-  });
+size_t Scanner::readHead(size_t word) {
+  auto outer = llvm::find_if(
+      stack, [](const Open &each) { return each.owner == Owner::Schedule; });
   for (auto left = stack.end() - outer; left > 0; --left)
     close(word);
   ended = stray = std::nullopt;
-  size_t at = skip(end);
-  const bool named = at < text.size() && text[at] == '@';
-  if (named && text.substr(at + 1).starts_with("\""))
-    at = skip(std::min(text.find('"', at + 2), text.size() - 1) + 1);
-  else
-    at = skip(skipWord(at + (named ? 1 : 0)));
-  if (at < text.size() && text[at] == '(') {
-    at = text.find_first_of("){", at);
-    at = at == StringRef::npos ? text.size() : text[at] == ')' ? at + 1 : at;
-    at = skip(at);
-  }
-  // Of a name that is missing or has no @ the parser speaks.
-  if (!named && (at == text.size() || text[at] != '{'))
-    return end;
-  return open(Owner::Schedule, word, at);
+  size_t at = word + 1;
+  const bool named = textOf(at).starts_with("@");
+  if (named || (at < tokens.size() && tokens[at].isWord()))
+    ++at;
+  if (textOf(at) == "(")
+    at = behindParentheses(at);
+  // Of a name that is missing or has no @ the parser speaks, and of parameters
+  // that have no parenthesis.
+  if (named && textOf(at + 1) == "=" && tokens[at].isWord())
+    return word + 1;
+  return named || textOf(at) == "{" ? open(Owner::Schedule, word, at)
+                                    : word + 1;
 }
 
 /// `scores(%logit, ...) {`
-size_t Scanner::readScores(size_t word, size_t end) {
-  size_t at = skip(end);
-  if (at == text.size() || text[at] != '(')
-    return end;
-  at = text.find_first_of("){", at);
-  if (at == StringRef::npos)
-    return end;
-  return open(Owner::Scores, word, skip(at + (text[at] == ')' ? 1 : 0)));
+size_t Scanner::readScores(size_t word) {
+  const size_t at = behindParentheses(word + 1);
+  return textOf(word + 1) == "(" && at < tokens.size()
+             ? open(Owner::Scores, word, at)
+             : word + 1;
 }
 
 /// `yield %y`, with a type, too, of which the parser speaks.
-size_t Scanner::readYield(size_t end) {
-  size_t at = skip(end);
-  if (at < text.size() && text[at] == '%')
-    at = skip(skipWord(at + 1));
-  if (at < text.size() && text[at] == ':')
-    at = skip(skipWord(skip(at + 1)));
+size_t Scanner::readYield(size_t word) {
+  size_t at = word + 1;
+  at += textOf(at).starts_with("%");
+  if (textOf(at) == ":")
+    at += 2;
+  at = std::min(at, tokens.size());
+  // Of what is none of an op the parser speaks.
+  if (at < tokens.size() && !tokens[at].isWord() && !tokens[at].isValue() &&
+      textOf(at) != "}")
+    return at;
   const Open &scores = stack.back();
-  const bool closed = at < text.size() && text[at] == '}';
-  if (closed && byIndent && stack.size() > 1 && beginsLine(at)) {
-    const size_t column = columnOf(at);
-    const size_t line = scores.head - columnOf(scores.head);
-    const size_t indent = skip(line) - line;
-    if (column < indent && column == columnOf(stack[stack.size() - 2].head))
+  const bool closed = textOf(at) == "}";
+  if (closed && byIndent && stack.size() > 1 && beginsLine(text, placeOf(at))) {
+    const size_t column = columnOf(text, placeOf(at));
+    StringRef line = text.substr(scores.head - columnOf(text, scores.head));
+    const size_t indent = line.size() - line.ltrim().size();
+    if (column < indent &&
+        column == columnOf(text, stack[stack.size() - 2].head))
       close(at);
   } else if (!closed) {
     close(at);
@@ -222,71 +191,49 @@ void Scanner::extra(size_t at) {
 }
 
 SmallVector<BraceProblem> Scanner::scan() {
-  for (size_t at = skip(0); at < text.size(); at = skip(at)) {
-    const char c = text[at];
-    if (c == '"') {
-      for (++at; at < text.size() && text[at] != '"' && text[at] != '\n'; ++at)
-        at += text[at] == '\\';
-      ++at;
+  size_t at = 0;
+  while (at < tokens.size() && problems.size() < mostBraceProblems) {
+    const Token &token = tokens[at];
+    StringRef word = token.text;
+    word.consume_front("heddle.");
+    if (word == "schedule" && (word != token.text || stack.empty())) {
+      at = readHead(at);
       continue;
     }
-    if (c == '{') {
+    if (word == "scores") {
+      at = readScores(at);
+      continue;
+    }
+    if (word == "yield" && !stack.empty() &&
+        stack.back().owner == Owner::Scores) {
+      at = readYield(at);
+      continue;
+    }
+    if (word == "{") {
       at = open(Owner::Other, at, at);
       continue;
     }
-    if (c == '}') {
-      if (stack.empty())
-        extra(at);
-      else if (stack.pop_back_val().owner == Owner::Schedule)
-        ended = at;
-      ++at;
-      continue;
+    if (word != "}") {
+      if (stack.empty() && !stray && (token.isWord() || token.isValue()))
+        stray = token.begin;
+    } else if (stack.empty()) {
+      extra(token.begin);
+    } else if (stack.pop_back_val().owner == Owner::Schedule) {
+      ended = token.begin;
     }
-    const size_t end = skipWord(at);
-    if (end == at) {
-      if (c == '%' && stack.empty() && !stray)
-        stray = at;
-      // No word, or the name of something.
-      at = StringRef("%@!#^").contains(c) ? skipWord(at + 1) : at + 1;
-      continue;
-    }
-    StringRef word = text.slice(at, end);
-    word.consume_front("heddle.");
-    const size_t begin = at;
-    at = end;
-    if (word == "schedule" && (text[begin] == 'h' || stack.empty()))
-      at = readHead(begin, end);
-    else if (word == "scores")
-      at = readScores(begin, end);
-    else if (word == "yield" && !stack.empty() &&
-             stack.back().owner == Owner::Scores)
-      at = readYield(end);
-    else if (stack.empty() && !stray)
-      stray = begin;
+    ++at;
   }
-  while (!stack.empty())
-    close(text.size());
+  while (!stack.empty() && problems.size() < mostBraceProblems)
+    close(tokens.size());
   return std::move(problems);
 }
 
 } // namespace
 
 SmallVector<BraceProblem> mlir::heddle::braceProblems(StringRef text) {
-  SmallVector<BraceProblem> problems = Scanner(text, /*byIndent=*/false).scan();
+  const SmallVector<Token> tokens = tokensOf(text);
+  SmallVector<BraceProblem> problems = Scanner(text, tokens, false).scan();
   if (!problems.empty())
-    problems = Scanner(text, /*byIndent=*/true).scan();
+    problems = Scanner(text, tokens, /*byIndent=*/true).scan();
   return problems;
-}
-
-SmallVector<size_t> mlir::heddle::openBraces(StringRef text) {
-  SmallVector<size_t> open;
-  for (size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '/' && text.substr(at).starts_with("//"))
-      at = std::min(text.find('\n', at), text.size());
-    else if (text[at] == '{')
-      open.push_back(at);
-    else if (text[at] == '}' && !open.empty())
-      open.pop_back();
-  }
-  return open;
 }

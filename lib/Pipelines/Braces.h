@@ -25,12 +25,12 @@ struct BraceProblem {
   std::string note{};
 };
 
+/// So many are found at most: a text that has more is no schedule's.
+inline constexpr size_t mostBraceProblems = 32;
+
 /// What is wrong with the braces of a text of schedules that cannot be read: of
 /// each schedule and of each function of scores. In the order of the text.
 llvm::SmallVector<BraceProblem> braceProblems(llvm::StringRef text);
-
-/// Where the braces are that are not closed in the text.
-llvm::SmallVector<size_t> openBraces(llvm::StringRef text);
 
 } // namespace mlir::heddle
 

@@ -8,6 +8,7 @@
 #include "heddle/Pipelines/Compiler.h"
 
 #include "CodeEntry.h"
+#include "Hints.h"
 #include "Targets.h"
 
 #include "bundle/format/Bundle.h"
@@ -322,6 +323,7 @@ LogicalResult Compilation::runBundle() {
 }
 
 FailureOr<Compiled> Compilation::run() {
+  NamesAsWritten names(module.getContext());
   if (failed(runSchedule()))
     return failure();
   if (!isDone() && failed(runPlan()))

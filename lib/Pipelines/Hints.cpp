@@ -7,14 +7,17 @@
 
 #include "Hints.h"
 
-#include "Braces.h"
+#include "Tokens.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Heddle/IR/Reference.h"
+#include "heddle/Pipelines/Reading.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Error.h"
 #include "llvm/Support/Regex.h"
 
 using namespace mlir;
@@ -24,8 +27,44 @@ using namespace mlir::heddle;
 /// front of an op each time.
 static constexpr size_t mostAsked = size_t(16) << 10;
 
-/// What MLIR says of a value that no op makes.
-static constexpr StringLiteral undeclared = "use of undeclared SSA value name";
+bool mlir::heddle::saysWhatToWrite(Diagnostic &error) {
+  return llvm::any_of(error.getNotes(), [](Diagnostic &note) {
+    const std::string text = note.str();
+    return StringRef(text).starts_with("did you mean ") ||
+           StringRef(text).starts_with("write ");
+  });
+}
+
+std::optional<RegisteredOperationName>
+mlir::heddle::opOfSchedules(MLIRContext *context, StringRef word) {
+  word.consume_front("heddle.");
+  auto op = RegisteredOperationName::lookup(("heddle." + word).str(), context);
+  return op && isOfSchedules(*op) ? op : std::nullopt;
+}
+
+void mlir::heddle::sayMadeBelow(Diagnostic &error, StringRef value,
+                                Location made) {
+  error << value << " is made below; write its line above this one";
+  error.attachNote(made) << value << " is made here";
+}
+
+void mlir::heddle::retell(Diagnostic &error, Location at, const Twine &words) {
+  Diagnostic told(at, error.getSeverity());
+  told << words;
+  for (Diagnostic &note : error.getNotes())
+    told.attachNote(note.getLocation()) << note.str();
+  std::swap(error, told);
+}
+
+NamesAsWritten::NamesAsWritten(MLIRContext *context)
+    : ScopedDiagnosticHandler(context, [context](Diagnostic &error) {
+        const std::string said = error.str();
+        auto [owner, what] = StringRef(said).split("' op ");
+        if (owner.consume_front("'heddle."))
+          if (opOfSchedules(context, owner) || owner == "schedule")
+            retell(error, error.getLocation(), owner + ": " + what);
+        return failure(); // on to whoever prints it
+      }) {}
 
 //===----------------------------------------------------------------------===//
 // Ops as tokens
@@ -33,52 +72,23 @@ static constexpr StringLiteral undeclared = "use of undeclared SSA value name";
 
 namespace {
 
-struct Token {
-  size_t begin, end;
-  std::string text;
-
-  bool isWord() const { return llvm::isAlpha(text.front()); }
-};
-
-/// The tokens of a text; of comments none.
-SmallVector<Token> tokensOf(StringRef text) {
-  auto inWord = [](char c) {
-    return llvm::isAlnum(c) || StringRef("_$.-").contains(c);
-  };
-  SmallVector<Token> tokens;
-  for (size_t at = 0; at < text.size();) {
-    if (llvm::isSpace(text[at])) {
-      ++at;
-      continue;
-    }
-    if (text.substr(at).starts_with("//")) {
-      at = std::min(text.find('\n', at), text.size());
-      continue;
-    }
-    size_t end = at + (StringRef("%@!#^").contains(text[at]) ? 1 : 0);
-    while (end < text.size() && inWord(text[end]))
-      ++end;
-    end = std::max(end, at + 1);
-    tokens.push_back({at, end, text.slice(at, end).str()});
-    at = end;
+/// A bracket that the token closes, before it.
+std::optional<size_t> openedBefore(ArrayRef<Token> tokens, size_t token) {
+  int depth = 0;
+  while (token-- > 0) {
+    depth += tokens[token].text == ")";
+    if (tokens[token].text == "(" && depth-- == 0)
+      return token;
   }
-  return tokens;
-}
-
-bool beginsLine(StringRef text, size_t at) {
-  size_t line = text.take_front(at).rfind('\n') + 1;
-  return text.slice(line, at).trim().empty();
+  return std::nullopt;
 }
 
 /// Whether an op begins with a word that makes no value. No clause does.
 bool beginsOp(MLIRContext *context, StringRef word) {
-  if (word == "heddle.schedule")
-    return true;
-  word.consume_front("heddle.");
-  auto op = RegisteredOperationName::lookup(("heddle." + word).str(), context);
-  return op && !op->hasTrait<OpTrait::OneResult>() &&
-         (isOfSchedules(*op) ||
-          op->getStringRef() == YieldOp::getOperationName());
+  auto op = opOfSchedules(context, word);
+  return word == "heddle.schedule" || word == "yield" ||
+         word == YieldOp::getOperationName() ||
+         (op && !op->hasTrait<OpTrait::OneResult>());
 }
 
 } // namespace
@@ -92,21 +102,36 @@ public:
   size_t begin(size_t token) const {
     return start + (token < tokens.size() ? tokens[token].begin
                     : tokens.empty()      ? 0
-                                          : tokens.back().end);
+                                          : tokens.back().end());
   }
   /// The op with this in place of tokens [first, last).
   std::string with(size_t first, size_t last, StringRef other) const {
     const size_t from = begin(first) - start;
-    const size_t to = last > first ? tokens[last - 1].end : from;
+    const size_t to = last > first ? tokens[last - 1].end() : from;
     return (text.take_front(from) + " " + other + " " + text.substr(to)).str();
   }
   std::string textOf(size_t first, size_t last) const {
     return first < last
-               ? text.slice(tokens[first].begin, tokens[last - 1].end).str()
+               ? text.slice(tokens[first].begin, tokens[last - 1].end()).str()
                : "";
   }
+  /// Whether a clause begins there.
+  bool beginsClause(size_t token) const {
+    return token > 0 && tokens[token].isWord() &&
+           llvm::is_contained(allWords(), tokens[token].text) &&
+           !openedBefore(tokens, token);
+  }
+  /// Where the one ends that begins at `at`; `at` if none does.
+  size_t endOfClause() const {
+    size_t end = at;
+    if (at < tokens.size() && beginsClause(at))
+      do
+        ++end;
+      while (end < tokens.size() && !beginsClause(end));
+    return end;
+  }
   std::string found(size_t token) const {
-    return token < tokens.size() ? "'" + tokens[token].text + "'"
+    return token < tokens.size() ? ("'" + tokens[token].text + "'").str()
                                  : "the end of the op";
   }
 
@@ -119,9 +144,7 @@ public:
 
 Hints::Op::Op(MLIRContext *context, StringRef all, size_t place) {
   SmallVector<Token> every = tokensOf(all);
-  auto column = [&](const Token &token) {
-    return token.begin - (all.take_front(token.begin).rfind('\n') + 1);
-  };
+  auto column = [&](const Token &token) { return columnOf(all, token.begin); };
   size_t first = 0, found = 0;
   while (found < every.size() && every[found].begin < place)
     ++found;
@@ -132,10 +155,10 @@ Hints::Op::Op(MLIRContext *context, StringRef all, size_t place) {
     const Token &token = every[i];
     const bool behindBrace =
         i > 0 && StringRef("{}").contains(every[i - 1].text);
-    const bool second = i > 0 && every[i - 1].text.front() == '%' &&
-                        beginsLine(all, every[i - 1].begin);
-    const bool makes = token.text.front() == '%' && !second &&
-                       i + 1 < every.size() && every[i + 1].text == "=";
+    const bool second =
+        i > 0 && every[i - 1].isValue() && beginsLine(all, every[i - 1].begin);
+    const bool makes = token.isValue() && !second && i + 1 < every.size() &&
+                       every[i + 1].text == "=";
     const bool line = beginsLine(all, token.begin);
     const bool begins =
         i == 0 || behindBrace || makes || token.text == "}" ||
@@ -153,12 +176,11 @@ Hints::Op::Op(MLIRContext *context, StringRef all, size_t place) {
       indent = column(token);
   }
   start = first < every.size() ? every[first].begin : all.size();
-  const size_t end = last > first ? every[last - 1].end : start;
+  const size_t end = last > first ? every[last - 1].end() : start;
   before = all.take_front(start);
   text = all.slice(start, end);
   for (size_t i = first; i < last; ++i)
-    tokens.push_back({every[i].begin - start, every[i].end - start,
-                      std::move(every[i].text)});
+    tokens.push_back({every[i].begin - start, every[i].text});
   at = std::min(found - first, tokens.size());
   named = tokens.size() > 1 && tokens[1].text == "=";
 }
@@ -226,11 +248,9 @@ std::optional<std::string> Hints::asValue(const Op &op, size_t token) const {
       ++end;
     } while (depth > 0 && end < op.tokens.size());
   }
-  auto own = RegisteredOperationName::lookup("heddle." + op.tokens[token].text,
-                                             context);
-  if (own && isOfSchedules(*own))
+  if (auto own = opOfSchedules(context, op.tokens[token].text))
     return own->hasTrait<OpTrait::OneResult>()
-               ? std::optional(op.tokens[token].text + " ...")
+               ? std::optional((op.tokens[token].text + " ...").str())
                : std::nullopt;
   const std::string words = op.textOf(token, end);
   for (RegisteredOperationName each : context->getRegisteredOperations()) {
@@ -239,18 +259,6 @@ std::optional<std::string> Hints::asValue(const Op &op, size_t token) const {
     std::string made = (each.stripDialect() + " " + words).str();
     if (reads(op, "%none = " + made))
       return made;
-  }
-  return std::nullopt;
-}
-
-/// A bracket that the token closes, before it.
-static std::optional<size_t> openedBefore(ArrayRef<Token> tokens,
-                                          size_t token) {
-  int depth = 0;
-  while (token-- > 0) {
-    depth += tokens[token].text == ")";
-    if (tokens[token].text == "(" && depth-- == 0)
-      return token;
   }
   return std::nullopt;
 }
@@ -296,6 +304,18 @@ bool Hints::repair(const Op &op, StringRef expected, Diagnostic &error,
 
   if (!expected.empty() && inserted(at, expected))
     return sayMissing(at, expected);
+  // A set is no function of others.
+  if (at < size && op.tokens[at].text == "(") {
+    size_t close = at + 1;
+    while (close < size && op.tokens[close].text != ")")
+      ++close;
+    if (close < size &&
+        reads(op, op.with(at, close + 1, op.textOf(at + 1, close)))) {
+      error << "found '('; write " << op.textOf(at + 1, close)
+            << ", without parentheses";
+      return true;
+    }
+  }
   if (at > 0 && at < size && op.tokens[at - 1].text == op.tokens[at].text &&
       dropped(at, at + 1)) {
     error << "'" << op.tokens[at].text << "' is written twice; drop one";
@@ -312,12 +332,17 @@ bool Hints::repair(const Op &op, StringRef expected, Diagnostic &error,
           << "', and no type is written here; drop it";
     return true;
   }
+  for (StringRef word : brackets)
+    if (at < size && reads(op, op.with(at, at + 1, word))) {
+      error << "expected '" << word << "', found " << op.found(at) << "; write "
+            << word << " in its place";
+      return true;
+    }
   auto swapped = [&](size_t first) {
     if (first + 2 > size)
       return false;
-    const std::string &a = op.tokens[first].text,
-                      &b = op.tokens[first + 1].text;
-    if (!reads(op, op.with(first, first + 2, b + " " + a)))
+    StringRef a = op.tokens[first].text, b = op.tokens[first + 1].text;
+    if (!reads(op, op.with(first, first + 2, (b + " " + a).str())))
       return false;
     error << "expected '" << b << " " << a << "', found '" << a << " " << b
           << "'";
@@ -350,41 +375,52 @@ bool Hints::repair(const Op &op, StringRef expected, Diagnostic &error,
   return false;
 }
 
-/// Says before or behind which clause the one at the token is written, if the
-/// op is good so.
+/// Of a clause that has no place where it begins: says before or behind which
+/// other one it is written, or behind which word, if the op is good so.
 bool Hints::move(const Op &op, Diagnostic &error) const {
-  int depth = 0;
-  SmallVector<size_t> begins; // of clauses
-  for (auto [i, token] : llvm::enumerate(op.tokens)) {
-    depth += token.text == "(";
-    depth -= token.text == ")";
-    if (depth == 0 && i > 0 && token.isWord() &&
-        llvm::is_contained(allWords(), token.text))
-      begins.push_back(i);
-  }
-  begins.push_back(op.tokens.size());
-  const auto *own = llvm::find(begins, op.at);
-  if (own == begins.end() || own + 1 == begins.end())
+  const size_t end = op.endOfClause();
+  if (end == op.at)
     return false;
-  const size_t end = own[1];
   const std::string clause = op.textOf(op.at, end);
-  for (const auto *to = own; to-- != begins.begin();) {
-    const std::string between = op.textOf(*to, op.at);
-    if (!reads(op, op.with(*to, end, clause + " " + between)))
+  for (size_t to = op.at; to-- > 1;) {
+    if (!op.beginsClause(to))
       continue;
-    error.attachNote(locationOf(op.begin(*to)))
-        << "write '" << clause << "' before '" << op.tokens[*to].text << "'";
+    const std::string between = op.textOf(to, op.at);
+    if (!reads(op, op.with(to, end, clause + " " + between)))
+      continue;
+    error.attachNote(locationOf(op.begin(to)))
+        << "write '" << clause << "' before '" << op.tokens[to].text << "'";
     return true;
   }
-  for (const auto *to = own + 2; to < begins.end(); ++to) {
-    const std::string between = op.textOf(end, *to);
-    if (!reads(op, op.with(op.at, *to, between + " " + clause)))
+  for (size_t to = end; to++ < op.tokens.size();) {
+    if (to < op.tokens.size() && !op.beginsClause(to))
       continue;
-    error.attachNote(locationOf(op.begin(*to)))
+    const std::string between = op.textOf(end, to);
+    if (!reads(op, op.with(op.at, to, between + " " + clause)))
+      continue;
+    error.attachNote(locationOf(op.begin(to)))
         << "write '" << clause << "' behind '" << between << "'";
     return true;
   }
+  // At the beginning of a line it may be another op's.
+  if (beginsLine(text, op.begin(op.at)))
+    return false;
+  for (StringRef word : allWords())
+    if (!beginsOp(context, word) && reads(op, op.with(op.at, op.at, word))) {
+      error << "; write " << word << " " << op.tokens[op.at].text;
+      return true;
+    }
   return false;
+}
+
+/// Says that the clause is dropped, if the op is good so.
+bool Hints::drop(const Op &op, Diagnostic &error) const {
+  const size_t end = op.endOfClause();
+  if (end == op.at || beginsLine(text, op.begin(op.at)) ||
+      !reads(op, op.with(op.at, end, "")))
+    return false;
+  error << "; drop '" << op.textOf(op.at, end) << "'";
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -392,19 +428,7 @@ bool Hints::move(const Op &op, Diagnostic &error) const {
 //===----------------------------------------------------------------------===//
 
 Location Hints::locationOf(size_t at) const {
-  StringRef before = StringRef(text).take_front(at);
-  return FileLineColLoc::get(context, name, before.count('\n') + 1,
-                             at - (before.rfind('\n') + 1) + 1);
-}
-
-std::string Hints::endOf(size_t at) const {
-  const Op op(context, text, at);
-  if (op.at != op.tokens.size())
-    return "";
-  for (StringRef word : {")"})
-    if (reads(op, op.with(op.at, op.at, word)))
-      return word.str();
-  return "";
+  return locationAt(context, text, name, at);
 }
 
 /// "a set of pairs", for '!heddle.pairs'.
@@ -450,10 +474,70 @@ static bool asksForValue(StringRef body) {
 /// Whether it is the parser's own sentence, not one of schedules.
 static bool isOfMlir(StringRef body) {
   static const llvm::Regex words(
-      "^expected ('[^']+'|SSA |valid |integer value|attribute value|floating "
-      "point|operation name|.*type|identifier|bare identifier|string|symbol)");
+      "^(unexpected character|invalid SSA name|expected ('[^']+'|SSA |valid "
+      "|integer |attribute value|floating point|operation name|.*type|"
+      "identifier|bare identifier|string|symbol))");
   return words.match(body) && !body.contains("found") && !body.contains(';') &&
          !body.contains(" or ");
+}
+
+/// A number as schedules write it: 0.5 for .5, 2000 for 2e3. Or "".
+static std::string plainNumber(StringRef word) {
+  static const llvm::Regex number("^-?([0-9]*\\.[0-9]+|[0-9]+(\\.[0-9]*)?[eE]-?"
+                                  "[0-9]+)$");
+  llvm::APFloat value(llvm::APFloat::IEEEdouble());
+  if (!number.match(word) ||
+      (llvm::isDigit(word.ltrim('-').front()) &&
+       !word.contains_insensitive('e')) ||
+      llvm::errorToBool(
+          value.convertFromString(word, llvm::APFloat::rmNearestTiesToEven)
+              .takeError()))
+    return "";
+  SmallString<32> text;
+  value.toString(text, /*FormatPrecision=*/15, /*FormatMaxPadding=*/18);
+  return text.str().str();
+}
+
+/// What is said of a token that other languages have and schedules don't, or
+/// "".
+static std::string alienWords(StringRef text, ArrayRef<Token> tokens,
+                              size_t at) {
+  const Token &token = tokens[at];
+  const StringRef word = token.text;
+  const StringRef next = at + 1 < tokens.size() ? tokens[at + 1].text : "";
+  const bool inParentheses = openedBefore(tokens, at).has_value();
+  const std::string found = ("found '" + word + "'; ").str();
+  if (std::string number = plainNumber(word); !number.empty())
+    return found + "write " + number;
+  if (word.starts_with("#") && word.size() > 1 && llvm::isDigit(word[1]))
+    return (found + "write " + word.drop_front()).str();
+  if (word.starts_with("#") || word.starts_with("--") ||
+      (word == "/" && next == "*"))
+    return found + "a comment begins with // and ends with its line";
+  if (next == "=" && beginsLine(text, token.begin) && !inParentheses &&
+      (word.front() == '$' || token.isWord()))
+    return (found + "the name of a value begins with %: write %" +
+            word.ltrim('$'))
+        .str();
+  if (word == ";")
+    return found + (inParentheses ? "write a comma in its place" : "drop it");
+  if (at == 0)
+    return "";
+  const Token &previous = tokens[at - 1];
+  if (word == ":" && next == "=")
+    return "found ':='; write =";
+  if (word == ":" && inParentheses && previous.isWord())
+    return found + "write = in its place";
+  if ((word == "|" || word == "+" || word == "&") && previous.isValue() &&
+      next.starts_with("%"))
+    return (found + "give it a line of its own: %both = " +
+            (word == "&" ? "intersect " : "union ") + previous.text + ", " +
+            next)
+        .str();
+  if ((word == "+" || word == "*") && inParentheses &&
+      (previous.isWord() || llvm::isDigit(previous.first())))
+    return found + "numbers are written or named, not computed";
+  return "";
 }
 
 /// Says of a word that is no op what it is; `isSaid`: what is meant is said.
@@ -487,12 +571,20 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
     body = StringRef(whole).drop_front(parts[0].size());
     owner.consume_front("heddle.");
   }
-  const bool isSaid = llvm::any_of(error.getNotes(), [](Diagnostic &note) {
-    const std::string text = note.str();
-    return StringRef(text).starts_with("did you mean ") ||
-           StringRef(text).starts_with("write ");
-  });
-
+  const Op op(context, text, at);
+  // The parser may take it for two, or for the beginning of something.
+  const SmallVector<Token> all = tokensOf(text);
+  const size_t place =
+      llvm::find_if(all, [&](const Token &each) { return each.begin >= at; }) -
+      all.begin();
+  for (size_t token : {place, place - 1, place + 1})
+    if (token < all.size())
+      if (std::string words = alienWords(text, all, token); !words.empty()) {
+        Diagnostic said(locationOf(all[token].begin), error.getSeverity());
+        said << words;
+        return said;
+      }
+  const bool isSaid = saysWhatToWrite(error);
   Diagnostic said(error.getLocation(), error.getSeverity());
   // What is no longer written so is not an op of today.
   if (!owner.empty() && !body.starts_with("heddle.") &&
@@ -502,13 +594,20 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
                                   "type than prior uses: ('[^']+') vs "
                                   "('[^']+')");
   static const llvm::Regex twice("^redefinition of SSA value '([^']+)'");
-  const Op op(context, text, at);
   const Token *token = op.at < op.tokens.size() ? &op.tokens[op.at] : nullptr;
   if (unknown) {
     sayUnknown(op, StringRef(whole).split('\'').second.split('\'').first,
                isSaid, said);
   } else if (body == undeclared) {
-    said << "no value " << (token ? token->text : "") << " is made above";
+    StringRef value = token ? token->text : "";
+    const auto *made =
+        std::find_if(all.begin() + place, all.end(), [&](const Token &each) {
+          return each.text == value && beginsLine(text, each.begin);
+        });
+    if (made == all.end())
+      said << "no value " << value << " is made above";
+    else
+      sayMadeBelow(said, value, locationOf(made->begin));
   } else if (ofType.match(body, &parts)) {
     said << parts[1] << " is " << typeInWords(parts[3]) << ", and "
          << typeInWords(parts[2]) << " is expected here";
@@ -526,7 +625,8 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
          << "'; give it a line of its own, %" << word << " = " << *made
          << ", and write %" << word << " here";
   } else if (isOfMlir(body)) {
-    StringRef expected = body.drop_front(StringRef("expected ").size());
+    StringRef expected = body;
+    const bool isExpected = expected.consume_front("expected ");
     if (token && token->text.front() == '@' && openBraces(op.before).empty()) {
       said << "expected 'heddle.schedule', found '" << token->text
            << "'; write heddle.schedule " << token->text;
@@ -535,7 +635,10 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
               "such as %cols";
     } else if (isSaid || !repair(op, tokenIn(expected), said,
                                  /*thorough=*/true)) {
-      said << "expected " << inWords(expected) << ", found " << op.found(op.at);
+      if (isExpected)
+        said << "expected " << inWords(expected) << ", ";
+      said << "found " << op.found(op.at)
+           << (isExpected ? "" : ", which has no place here");
       (void)(isSaid || move(op, said));
     }
   } else {
@@ -543,18 +646,21 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
     if (body.starts_with("expected ") && !body.contains("found") &&
         !body.contains(';'))
       said << (body.contains(':') ? "; found " : ", found ") << op.found(op.at);
-    if (body.starts_with("this operation has no end"))
-      if (std::string missing = endOf(at); !missing.empty())
-        said << "; write '" << missing << "' here";
+    if (body.starts_with("this operation has no end") &&
+        op.at == op.tokens.size() && reads(op, op.with(op.at, op.at, ")")))
+      said << "; write ')' here";
     // What is written too often, or is missing, besides.
     Diagnostic more(error.getLocation(), DiagnosticSeverity::Note);
-    if (!isSaid && body.starts_with("takes no '") && move(op, said))
+    const bool refused = !isSaid && body.starts_with("takes no '");
+    if (refused && move(op, said))
       ;
     else if (!isSaid &&
              (!body.contains("write ") ||
               body.starts_with("expected the end of the op")) &&
              repair(op, "", more, /*thorough=*/false))
       said.attachNote(more.getLocation()) << more.str();
+    else if (refused)
+      (void)drop(op, said);
   }
   for (Diagnostic &note : error.getNotes()) {
     const std::string words = note.str();

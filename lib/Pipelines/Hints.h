@@ -17,24 +17,47 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OperationSupport.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/Twine.h"
 
 #include <optional>
 #include <string>
 
 namespace mlir::heddle {
 
+/// What MLIR says of a value that no op makes.
+inline constexpr llvm::StringLiteral undeclared =
+    "use of undeclared SSA value name";
+
+/// The op of schedules that begins with the word, if there is one.
+std::optional<RegisteredOperationName> opOfSchedules(MLIRContext *context,
+                                                     llvm::StringRef word);
+
+/// Whether a note of the error says what to write.
+bool saysWhatToWrite(Diagnostic &error);
+
+/// Says that a value is made further below than it is used.
+void sayMadeBelow(Diagnostic &error, llvm::StringRef value, Location made);
+
+/// Says it in other words or at another place, with its notes.
+void retell(Diagnostic &error, Location at, const llvm::Twine &words);
+
+/// While it lives, what verifiers and passes say of ops has them as schedules
+/// write them: "attend: " and not "'heddle.attend' op ".
+class NamesAsWritten : public ScopedDiagnosticHandler {
+public:
+  explicit NamesAsWritten(MLIRContext *context);
+};
+
 class Hints {
 public:
   /// Of the text of a file as far as it has been read.
-  Hints(MLIRContext *context, std::string text, llvm::StringRef name)
-      : context(context), text(std::move(text)), name(name.str()) {}
+  Hints(MLIRContext *context, llvm::StringRef text, llvm::StringRef name)
+      : context(context), text(text), name(name) {}
 
   /// The error, which is about what stands at `at`, with its notes.
   Diagnostic reword(Diagnostic error, size_t at) const;
-
-  /// The token that ends the op that ends at `at`, if one alone is missing.
-  std::string endOf(size_t at) const;
 
 private:
   class Op;
@@ -45,12 +68,13 @@ private:
   bool repair(const Op &op, llvm::StringRef expected, Diagnostic &error,
               bool thorough) const;
   bool move(const Op &op, Diagnostic &error) const;
+  bool drop(const Op &op, Diagnostic &error) const;
   void sayUnknown(const Op &op, llvm::StringRef word, bool isSaid,
                   Diagnostic &error) const;
   Location locationOf(size_t at) const;
 
   MLIRContext *context;
-  std::string text, name;
+  llvm::StringRef text, name;
 };
 
 } // namespace mlir::heddle

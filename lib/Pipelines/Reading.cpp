@@ -9,6 +9,7 @@
 
 #include "Braces.h"
 #include "Hints.h"
+#include "Tokens.h"
 #include "bundle/NearestWord.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Heddle/IR/Reference.h"
@@ -33,15 +34,19 @@ constexpr size_t mostAsked = size_t(64) << 10;
 
 } // namespace
 
-/// Whether a value's or a word's name may have the character.
-static bool inWord(char c) {
-  return llvm::isAlnum(c) || StringRef("%_$.-").contains(c);
-}
-
 /// The value or word that an operation begins with.
 static StringRef firstWord(StringRef operation) {
   return operation.take_until(
       [](char c) { return c == ' ' || c == '=' || c == ':'; });
+}
+
+/// Where in the text a place is; its end at the latest.
+static size_t offsetOf(StringRef text, FileLineColLoc place) {
+  size_t offset = 0;
+  for (unsigned line = 1; line < place.getLine(); ++line)
+    offset = text.find('\n', offset) + 1;
+  return std::min<size_t>(offset + std::max(place.getColumn(), 1u) - 1,
+                          text.size());
 }
 
 Location mlir::heddle::locationAt(MLIRContext *context, StringRef text,
@@ -58,11 +63,7 @@ std::optional<size_t> mlir::heddle::firstError(MLIRContext *context,
     if (first || error.getSeverity() != DiagnosticSeverity::Error)
       return;
     auto place = dyn_cast<FileLineColLoc>(error.getLocation());
-    size_t offset = 0;
-    for (unsigned line = 1; place && line < place.getLine(); ++line)
-      offset = text.find('\n', offset) + 1;
-    first =
-        offset + (place && place.getColumn() > 0 ? place.getColumn() - 1 : 0);
+    first = place ? offsetOf(text, place) : 0;
   });
   ParserConfig config(context, /*verifyAfterParse=*/false);
   if (!parseSourceString<ModuleOp>(text, config) && !first)
@@ -75,7 +76,6 @@ std::optional<size_t> mlir::heddle::firstError(MLIRContext *context,
 Reading::Reading(llvm::MemoryBufferRef buffer, MLIRContext *context)
     : context(context), name(buffer.getBufferIdentifier()),
       text(buffer.getBuffer().str()) {
-  StringRef(text).split(lines, '\n');
   const bool hasSchedules = StringRef(text).contains("schedule");
   constexpr int mostRounds = 32;
   for (int round = 0; round < mostRounds; ++round) {
@@ -86,7 +86,7 @@ Reading::Reading(llvm::MemoryBufferRef buffer, MLIRContext *context)
     }
     if (!hasSchedules || newLines.empty() ||
         !llvm::all_of(newLines,
-                      [&](unsigned line) { return dropOperationAt(line); }))
+                      [&](size_t line) { return dropOperationAt(line); }))
       return;
   }
 }
@@ -95,97 +95,79 @@ StringRef Reading::kept() const {
   return sources->getMemoryBuffer(sources->getMainFileID())->getBuffer();
 }
 
-/// Where in the text an error is, or null.
-FileLineColLoc Reading::placeOf(const Diagnostic &error) const {
+/// Where in the text an error is.
+std::optional<size_t> Reading::placeOf(const Diagnostic &error) const {
   auto place = dyn_cast<FileLineColLoc>(error.getLocation());
-  const bool inText = error.getSeverity() == DiagnosticSeverity::Error &&
-                      place && place.getLine() > 0 &&
-                      place.getLine() <= lines.size();
-  return inText ? place : FileLineColLoc();
-}
-
-StringRef Reading::restOfLine(FileLineColLoc place) const {
-  StringRef line = lines[place.getLine() - 1];
-  return line.drop_front(std::min<size_t>(place.getColumn() - 1, line.size()));
+  if (error.getSeverity() != DiagnosticSeverity::Error || !place ||
+      place.getLine() == 0 || place.getLine() > StringRef(text).count('\n') + 1)
+    return std::nullopt;
+  return offsetOf(text, place);
 }
 
 /// Says which braces are missing or too many, and goes on with a text that has
-/// them. False if there are none, or no room for one.
+/// them. False if there are none.
 bool Reading::mendBraces() {
   if (mended)
     return false;
-  SmallVector<BraceProblem> problems = braceProblems(text);
+  const SmallVector<BraceProblem> problems = braceProblems(text);
   if (problems.empty())
     return false;
   for (const BraceProblem &problem : problems) {
-    {
-      InFlightDiagnostic error =
-          emitError(locationAt(context, text, name, problem.at));
-      error << problem.message;
-      if (problem.noteAt)
-        error.attachNote(locationAt(context, text, name, *problem.noteAt))
-            << problem.note;
-    }
-    StringRef before = StringRef(text).take_front(problem.at);
-    StringRef &line = lines[before.count('\n')];
-    size_t column = problem.at - (before.rfind('\n') + 1);
-    std::string &changed = changedLines.emplace_back(line.str());
-    // What stands there keeps its column.
-    if (problem.missing && column < line.size() && line[column] != ' ' &&
-        column > 0 && line[column - 1] == ' ')
-      --column;
-    if (column >= changed.size())
-      changed += problem.missing;
-    else if (!problem.missing || changed[column] == ' ')
-      changed[column] = problem.missing ? problem.missing : ' ';
-    line = changed;
+    InFlightDiagnostic error =
+        emitError(locationAt(context, text, name, problem.at));
+    error << problem.message;
+    if (problem.noteAt)
+      error.attachNote(locationAt(context, text, name, *problem.noteAt))
+          << problem.note;
+    if (&problem == &problems.back() && problems.size() == mostBraceProblems)
+      error.attachNote() << "these are the first " << mostBraceProblems
+                         << " braces that are wrong; there may be more";
   }
+  // From the back, so that places further to the front stay.
+  for (const BraceProblem &problem : llvm::reverse(problems)) {
+    size_t at = problem.at;
+    // What stands there keeps its column.
+    if (problem.missing && at > 0 && at < text.size() &&
+        !llvm::isSpace(text[at]) && text[at - 1] == ' ')
+      --at;
+    if (at == text.size() || text[at] == '\n')
+      text.insert(at, 1, problem.missing);
+    else if (!problem.missing || text[at] == ' ')
+      text[at] = problem.missing ? problem.missing : ' ';
+  }
+  // There may be more: nothing else can be said.
+  if (problems.size() == mostBraceProblems)
+    text.clear();
   newLines.clear();
   said.clear();
   return mended = true;
 }
 
-/// The text as it is read in this round.
-Hints Reading::hints() const {
-  return Hints(context, llvm::join(lines, "\n"), name);
-}
-
-/// Where in that text a place is.
-size_t Reading::offsetOf(FileLineColLoc place) const {
-  size_t offset = 0;
-  for (StringRef line : ArrayRef(lines).take_front(place.getLine() - 1))
-    offset += line.size() + 1;
-  return offset + place.getColumn() - 1;
-}
-
 bool Reading::parse(bool first) {
   sources = std::make_unique<llvm::SourceMgr>();
-  sources->AddNewSourceBuffer(
-      llvm::MemoryBuffer::getMemBufferCopy(llvm::join(lines, "\n"), name),
-      llvm::SMLoc());
+  sources->AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name),
+                              llvm::SMLoc());
   state = AsmParserState();
   // Said when all is read: what to write is found by reading.
   std::vector<Diagnostic> found;
   auto hear = [&](Diagnostic &diagnostic) {
-    FileLineColLoc place = placeOf(diagnostic);
+    std::optional<size_t> place = placeOf(diagnostic);
     if (!place) {
       if (first)
         found.push_back(std::move(diagnostic));
       return;
     }
-    const std::optional<FileLineColLoc> end =
-        endOfUnfinished(diagnostic, place);
+    const std::optional<size_t> end = endOfUnfinished(diagnostic, *place);
     if (end) {
-      Diagnostic there(*end, DiagnosticSeverity::Error);
-      there << unfinished(diagnostic, place);
-      std::swap(diagnostic, there);
+      retell(diagnostic, locationAt(context, text, name, *end),
+             unfinished(diagnostic, *place));
       place = *end;
     }
-    if (!said.insert({place.getLine(), place.getColumn()}).second)
+    if (!said.insert(*place).second)
       return;
-    newLines.push_back(place.getLine());
+    newLines.push_back(StringRef(text).take_front(*place).count('\n'));
     // Not what follows from another.
-    if (end || !lost.contains(restOfLine(place).take_while(inWord)))
+    if (end || !lost.contains(wordAt(StringRef(text).substr(*place))))
       found.push_back(std::move(diagnostic));
   };
   result = ModuleOp::create(UnknownLoc::get(context));
@@ -199,10 +181,11 @@ bool Reading::parse(bool first) {
   }
   if (!good && first && mendBraces())
     return parse(first);
+  const Hints hints(context, text, name);
   for (Diagnostic &diagnostic : found) {
-    if (FileLineColLoc place = placeOf(diagnostic)) {
-      addNotes(diagnostic, place);
-      diagnostic = hints().reword(std::move(diagnostic), offsetOf(place));
+    if (std::optional<size_t> place = placeOf(diagnostic)) {
+      addNotes(diagnostic, *place);
+      diagnostic = hints.reword(std::move(diagnostic), *place);
     }
     context->getDiagEngine().emit(std::move(diagnostic));
   }
@@ -242,69 +225,54 @@ void Reading::keepNames() {
 /// Where the operation ends that an error at `place` is about, if that is the
 /// beginning of another one: what is missing at the end of a line is missed in
 /// the next.
-std::optional<FileLineColLoc>
-Reading::endOfUnfinished(const Diagnostic &error, FileLineColLoc place) const {
-  const unsigned line = place.getLine() - 1;
-  StringRef begun = lines[line].ltrim();
-  if (!beginsOperation(begun))
+std::optional<size_t> Reading::endOfUnfinished(const Diagnostic &error,
+                                               size_t place) const {
+  const SmallVector<Token> tokens = tokensOf(text);
+  const auto *at = llvm::find_if(
+      tokens, [&](const Token &token) { return token.begin >= place; });
+  if (at == tokens.begin() || at == tokens.end())
     return std::nullopt;
-  const size_t column = place.getColumn() - 1;
-  const size_t indent = lines[line].size() - begun.size();
-  const size_t named = indent + firstWord(begun).size();
-  const std::string said = error.str();
-  StringRef text = said;
   bool ofAnother = false;
-  if (column == indent) {
+  if (at->begin == place && beginsLine(text, place)) {
     // What operations say of their own first word is theirs.
-    ofAnother = text.starts_with("custom op '") &&
-                !text.contains("' is unknown") &&
-                !text.contains(" is now written ");
-  } else if (begun.starts_with("%")) {
+    const std::string said = error.str();
+    ofAnother = StringRef(said).starts_with("custom op '") &&
+                !StringRef(said).contains("' is unknown") &&
+                !StringRef(said).contains(" is now written ");
+  } else if (at->text == "=" && at[-1].isValue() && place >= at[-1].end()) {
     // The value's name was taken for an operand.
-    const size_t equals = lines[line].find('=');
-    ofAnother = column >= named && column <= equals &&
-                lines[line].slice(named, equals).trim().empty();
+    --at;
+    ofAnother = beginsLine(text, at->begin);
   }
-  unsigned before = line;
-  StringRef code;
-  while (before > 0 && code.empty())
-    code = lines[--before].split("//").first.rtrim();
-  if (!ofAnother || code.empty())
+  if (!ofAnother || at == tokens.begin() ||
+      !beginsOperation(StringRef(text).substr(at->begin).split('\n').first))
     return std::nullopt;
-  return FileLineColLoc::get(context, name, before + 1, code.size() + 1);
+  return at[-1].end();
 }
 
 /// What an error says at `place`, where the next operation begins, of the end
 /// of the one before.
-std::string Reading::unfinished(const Diagnostic &error,
-                                FileLineColLoc place) const {
-  std::string text = error.str();
-  StringRef line = lines[place.getLine() - 1], begun = line.ltrim();
-  const bool atWord = place.getColumn() - 1 == line.size() - begun.size();
+std::string Reading::unfinished(const Diagnostic &error, size_t place) const {
+  std::string said = error.str();
+  StringRef before = StringRef(text).take_front(place);
+  StringRef line = before.substr(before.rfind('\n') + 1);
   // Not what was made of a name that belongs to the next.
-  if (!atWord || StringRef(text).contains("undeclared SSA value name"))
+  if (!line.trim().empty() || StringRef(said).contains(undeclared))
     return ("this operation has no end: the next one begins in line " +
-            Twine(place.getLine()) + ", with " + firstWord(begun))
+            Twine(before.count('\n') + 1) + ", with " +
+            firstWord(StringRef(text).substr(place - line.size()).ltrim()))
         .str();
-  return text;
+  return said;
 }
 
 /// Says what to write.
-void Reading::addNotes(Diagnostic &error, FileLineColLoc place) const {
+void Reading::addNotes(Diagnostic &error, size_t place) const {
   // What is missing is missed behind the word before.
-  StringRef rest = restOfLine(place).ltrim(' ');
-  StringRef word = rest.take_while(inWord);
-  const unsigned line = place.getLine() - 1;
-  const bool said = llvm::any_of(error.getNotes(), [](Diagnostic &note) {
-    const std::string text = note.str();
-    return StringRef(text).starts_with("did you mean ") ||
-           StringRef(text).starts_with("write ");
-  });
-  if (!said && text.size() <= mostAsked) {
-    std::string before;
-    for (StringRef above : ArrayRef(lines).take_front(line))
-      before += (above + "\n").str();
-    before += lines[line].drop_back(rest.size());
+  StringRef before = text;
+  StringRef rest = before.substr(place).ltrim(' ');
+  before = before.drop_back(rest.size());
+  StringRef word = wordAt(rest);
+  if (!saysWhatToWrite(error) && text.size() <= mostAsked) {
     StringRef meant = meantBy(before, word);
     if (!meant.empty()) {
       error.attachNote(locationAt(context, text, name, before.size()))
@@ -314,8 +282,8 @@ void Reading::addNotes(Diagnostic &error, FileLineColLoc place) const {
   }
   if (StringRef(error.str()).starts_with("custom op 'schedule' is unknown"))
     error.attachNote() << "write 'heddle.schedule'";
-  if (error.str() == "use of undeclared SSA value name")
-    noteValue(error, restOfLine(place).take_while(inWord));
+  if (error.str() == undeclared)
+    noteValue(error, wordAt(StringRef(text).substr(place)));
 }
 
 /// Of the words that may stand behind `before` the one that `word` was probably
@@ -367,13 +335,11 @@ StringRef Reading::meantBy(StringRef before, StringRef word) const {
 /// Says which value was probably meant.
 void Reading::noteValue(Diagnostic &error, StringRef value) const {
   SmallVector<StringRef> made;
-  for (StringRef line : lines)
-    if (line = line.ltrim(); line.starts_with("%"))
-      made.push_back(firstWord(line));
+  for (const Token &token : tokensOf(text))
+    if (token.isValue() && beginsLine(text, token.begin))
+      made.push_back(token.text);
   StringRef nearest = ::heddle::bundle::nearestOf(value, made);
-  if (nearest == value)
-    error.attachNote() << "a value is made in a line above its use";
-  else if (!nearest.empty())
+  if (!nearest.empty() && nearest != value)
     error.attachNote() << "did you mean " << nearest << "?";
 }
 
@@ -383,29 +349,23 @@ bool Reading::beginsOperation(StringRef line) const {
   line = line.ltrim();
   if (line.starts_with("%"))
     return line.contains('=');
-  line.consume_front("heddle.");
-  StringRef word =
-      line.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
-  return llvm::any_of(context->getRegisteredOperations(),
-                      [&](RegisteredOperationName op) {
-                        return isOfSchedules(op) && op.stripDialect() == word;
-                      }) ||
-         word == "yield" || line.starts_with("}");
+  StringRef word = wordAt(line);
+  return opOfSchedules(context, word) || word == "yield" ||
+         line.starts_with("}");
 }
 
-/// Empties the lines of the operation that has this one (from 1), with the
+/// Empties the lines of the operation that has this one (from 0), with the
 /// region that begins in them. False where the rest would not be what it is
 /// with the operation.
-bool Reading::dropOperationAt(unsigned line) {
-  size_t first = line - 1;
-  size_t end = first + 1;
-  auto isEmpty = [&](size_t i) {
-    return lines[i].split("//").first.trim().empty();
-  };
+bool Reading::dropOperationAt(size_t line) {
+  SmallVector<StringRef> lines;
+  StringRef(text).split(lines, '\n');
+  size_t first = line, end = first + 1;
+  auto codeOf = [&](size_t i) { return lines[i].split("//").first; };
+  auto isEmpty = [&](size_t i) { return codeOf(i).trim().empty(); };
   // So does one by a word that is none, which goes on with nothing.
   auto begins = [&](size_t i) {
-    StringRef word = lines[i].ltrim().take_while(
-        [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; });
+    StringRef word = wordAt(lines[i].ltrim());
     return beginsOperation(lines[i]) ||
            (!word.empty() && llvm::isAlpha(word.front()) &&
             !word.contains('.') && !llvm::is_contained(allWords(), word));
@@ -417,36 +377,65 @@ bool Reading::dropOperationAt(unsigned line) {
   // Scores without their yield would be the next mistake.
   int depth = 0;
   if (lines[first].ltrim().starts_with("yield"))
-    while (first > 0 && !lines[first].split("//").first.contains('{'))
+    while (first > 0 && !codeOf(first).contains('{'))
       --first;
+  const bool knownOp = beginsOperation(lines[first]);
   for (size_t i = first; i < end || depth > 0; ++i) {
     if (i == lines.size())
       return false;
+    if (StringRef made = lines[i].ltrim(); made.starts_with("%"))
+      lost.insert(firstWord(made));
     // Braces of what it stands in stay.
     std::string left(lines[i].size(), ' ');
-    StringRef code = lines[i].split("//").first;
-    for (size_t column = 0; column < code.size(); ++column) {
-      if (code[column] == '{' && !beginsOperation(lines[first]))
+    for (auto [column, c] : llvm::enumerate(codeOf(i))) {
+      if (c == '{' && !knownOp)
         return false;
-      depth += code[column] == '{';
-      if (code[column] == '}' && depth-- == 0) {
+      depth += c == '{';
+      if (c == '}' && depth-- == 0) {
         left[column] = '}';
         depth = 0;
       }
     }
-    if (StringRef made = lines[i].ltrim(); made.starts_with("%"))
-      lost.insert(firstWord(made));
-    lines[i] = changedLines.emplace_back(std::move(left));
+    text.replace(lines[i].data() - text.data(), left.size(), left);
   }
   return true;
 }
 
+/// Values that are used above the line that makes them, each at its place.
+LogicalResult Reading::checkOrder() {
+  bool good = true;
+  auto placed = [&](llvm::SMLoc at) {
+    return locationAt(context, text, name, at.getPointer() - kept().begin());
+  };
+  for (const AsmParserState::OperationDefinition &op : state.getOpDefs())
+    for (const auto &group : op.resultGroups) {
+      const llvm::SMRange made = group.definition.loc;
+      StringRef value = wordAt(made.Start.getPointer());
+      for (llvm::SMRange use : group.definition.uses) {
+        if (use.Start.getPointer() >= made.Start.getPointer())
+          continue;
+        InFlightDiagnostic error = emitError(placed(use.Start));
+        sayMadeBelow(*error.getUnderlyingDiagnostic(), value,
+                     placed(made.Start));
+        good = false;
+      }
+    }
+  return success(good);
+}
+
 /// Each operation by itself, if they are not all good.
 LogicalResult Reading::verifyAll() {
+  const LogicalResult inOrder = checkOrder();
   DenseSet<Location> told;
+  NamesAsWritten names(context);
   ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
-    return success(diagnostic.getSeverity() == DiagnosticSeverity::Error &&
-                   !told.insert(diagnostic.getLocation()).second);
+    if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      return failure();
+    // By their number operands would be said once more.
+    return success(
+        (failed(inOrder) &&
+         StringRef(diagnostic.str()).contains("does not dominate")) ||
+        !told.insert(diagnostic.getLocation()).second);
   });
   if (succeeded(verify(*result)))
     return success();
@@ -465,6 +454,7 @@ LogicalResult mlir::heddle::checkSchedules(ModuleOp module) {
   if (module.getBody()->empty())
     return success();
   OwningOpRef<ModuleOp> copy = module.clone();
+  NamesAsWritten names(module.getContext());
   PassManager pm(module.getContext());
   populateSchedulePipeline(pm);
   populatePlanPipeline(pm);

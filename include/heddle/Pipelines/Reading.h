@@ -21,14 +21,11 @@
 #include "llvm/Support/MemoryBufferRef.h"
 #include "llvm/Support/SourceMgr.h"
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
 
 namespace mlir::heddle {
-
-class Hints;
 
 /// The location of the character at `offset` of the text of file `name`.
 Location locationAt(MLIRContext *context, StringRef text, StringRef name,
@@ -63,30 +60,27 @@ public:
 private:
   bool parse(bool first);
   bool mendBraces();
-  Hints hints() const;
-  size_t offsetOf(FileLineColLoc place) const;
   void keepNames();
-  std::optional<FileLineColLoc> endOfUnfinished(const Diagnostic &error,
-                                                FileLineColLoc place) const;
-  std::string unfinished(const Diagnostic &error, FileLineColLoc place) const;
-  FileLineColLoc placeOf(const Diagnostic &error) const;
-  StringRef restOfLine(FileLineColLoc place) const;
-  void addNotes(Diagnostic &error, FileLineColLoc place) const;
+  std::optional<size_t> endOfUnfinished(const Diagnostic &error,
+                                        size_t place) const;
+  std::string unfinished(const Diagnostic &error, size_t place) const;
+  std::optional<size_t> placeOf(const Diagnostic &error) const;
+  void addNotes(Diagnostic &error, size_t place) const;
   StringRef meantBy(StringRef before, StringRef word) const;
   void noteValue(Diagnostic &error, StringRef value) const;
   bool beginsOperation(StringRef line) const;
-  bool dropOperationAt(unsigned line);
+  bool dropOperationAt(size_t line);
+  LogicalResult checkOrder();
   LogicalResult verifyAll();
 
   MLIRContext *context;
-  std::string name, text;
-  SmallVector<StringRef> lines; ///< of `text`, or of `changedLines`
-  std::deque<std::string> changedLines;
+  std::string name;
+  std::string text; ///< with spaces where operations were left out
   bool good = false;
-  bool mended = false;            ///< braces of the text are not as they were
-  SmallVector<unsigned> newLines; ///< of this round's errors
-  std::set<std::pair<unsigned, unsigned>> said; ///< lines and columns
-  llvm::StringSet<> lost; ///< values of operations that were left out
+  bool mended = false;          ///< braces of the text are not as they were
+  SmallVector<size_t> newLines; ///< of this round's errors, from 0
+  std::set<size_t> said;        ///< places of errors
+  llvm::StringSet<> lost;       ///< values of operations that were left out
   std::unique_ptr<llvm::SourceMgr> sources;
   AsmParserState state;
   OwningOpRef<ModuleOp> result;

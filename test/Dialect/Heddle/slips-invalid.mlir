@@ -28,7 +28,7 @@ heddle.schedule @slip {
 // -----
 
 heddle.schedule @slip {
-  // expected-error@+1 {{expected a number, found '20%'; write 20 percent}}
+  // expected-error@+1 {{expected an integer, found '20%'; write 20}}
   %w = window(20 %)
   attend dense
 }

@@ -8,7 +8,8 @@
 // Every word of every example, in each of its places, with a letter left out or
 // two swapped: the error stands at the word and suggests what was written. And
 // every token, left out, doubled or behind the next one: the error says so in
-// words of schedules.
+// words of schedules. And what other languages write: the error says what is
+// written here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -228,9 +229,11 @@ std::vector<Piece> piecesOf(StringRef text) {
 /// Whether a message has words of the parser and not of schedules.
 bool isOfParser(StringRef message) {
   for (StringRef words :
-       {"custom op", "SSA", "!heddle", "in quotes", "keyword", "key word",
-        "region", "attribute", "binding", "integer value", "nonempty",
-        "dialect", "'builtin", "operand", "block"})
+       {"custom op", "SSA",           "!heddle",     "in quotes",
+        "keyword",   "key word",      "region",      "attribute",
+        "binding",   "integer value", "nonempty",    "dialect",
+        "'builtin",  "operand",       "block",       "' op ",
+        "dominate",  "unexpected",    "consecutive", "number of results"})
     if (message.contains(words) &&
         !(words == "block" && !message.contains("block with")))
       return true;
@@ -286,6 +289,100 @@ TEST(Slips, OfTokensAreSaidInWordsOfSchedules) {
   }
   EXPECT_GT(count, 1000);
   llvm::outs() << count << " slips, " << advised << " with advice\n";
+}
+
+TEST(Slips, OfOtherLanguagesAreToldWhatToWrite) {
+  DialectRegistry registry;
+  registry.insert<HeddleDialect, arith::ArithDialect, math::MathDialect>();
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  std::set<std::string> seen;
+  int64_t count = 0;
+  auto expect = [&](StringRef file, std::string text, size_t begin, size_t size,
+                    StringRef other, StringRef advice) {
+    const std::string slip = other.str();
+    text.replace(begin, size, slip);
+    const Found found = read(context, text);
+    ++count;
+    EXPECT_TRUE(StringRef(found.error).contains(advice) &&
+                !isOfParser(found.error))
+        << file.str() << ": " << slip << " in "
+        << text.substr(text.rfind('\n', begin) + 1, 80) << ": " << found.error;
+  };
+  for (const auto &[file, text] : examples()) {
+    const std::vector<Piece> pieces = piecesOf(text);
+    for (size_t i = 0; i + 1 < pieces.size(); ++i) {
+      const auto &[begin, end, place] = pieces[i];
+      StringRef token = StringRef(text).slice(begin, end);
+      StringRef line =
+          StringRef(text).take_front(begin).rsplit('\n').second.trim();
+      // No rest of a comment.
+      const bool endsLine =
+          StringRef(text).slice(end, pieces[i + 1].begin).trim(' ') == "\n";
+      if (!seen.insert(place + (endsLine ? " end" : "")).second)
+        continue;
+      auto slip = [&](StringRef other, StringRef advice) {
+        expect(file, text, begin, token.size(), other, advice);
+      };
+      if (llvm::isDigit(token.front())) {
+        if (!StringRef(text).substr(end).ltrim().starts_with("percent") &&
+            text[begin - 1] != '-')
+          slip((token + "%").str(), "write ");
+        const std::string minus = text[begin - 1] == '-' ? "-" : "";
+        slip(".5", "write " + minus + "0.5");
+        slip("2e3", "write " + minus + "2000");
+        slip("2e-1", "write " + minus + "0.2");
+        slip("#8", "write ");
+      } else if (token == "=") {
+        slip(":=", "found ':='; write =");
+      } else if (token == ",") {
+        slip("# a list\n,", "a comment begins with //");
+        if (StringRef(place).contains(" number ,"))
+          slip(";", "found ';'; ");
+      } else if (token.starts_with("%") && line.empty() &&
+                 pieces[i + 1].place.ends_with("="))
+        slip(token.drop_front(), ("write " + token).str());
+      if (endsLine && !token.ends_with("{")) {
+        slip((token + ";").str(), "found ';'; ");
+        slip((token + " # a comment").str(), "a comment begins with //");
+        slip((token + " /* a comment */").str(), "a comment begins with //");
+      }
+    }
+  }
+  EXPECT_GT(count, 700);
+  llvm::outs() << count << " slips of other languages\n";
+}
+
+TEST(Slips, OfOrderAreSaidWhereAValueIsUsed) {
+  DialectRegistry registry;
+  registry.insert<HeddleDialect, arith::ArithDialect, math::MathDialect>();
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  int64_t count = 0;
+  for (const auto &[file, text] : examples()) {
+    SmallVector<StringRef> lines;
+    StringRef(text).split(lines, '\n');
+    for (size_t i = 0; i + 1 < lines.size(); ++i) {
+      // The next line is an op of its own that uses what this one makes.
+      StringRef made = lines[i].trim(), next = lines[i + 1].trim();
+      StringRef value = made.split(' ').first;
+      if (!made.starts_with("%") || !next.starts_with("%") ||
+          !llvm::is_contained(llvm::split(next, ' '), value) ||
+          i + 2 == lines.size() || lines[i + 2].starts_with("   "))
+        continue;
+      SmallVector<StringRef> other(lines);
+      std::swap(other[i], other[i + 1]);
+      const Found found = read(context, llvm::join(other, "\n"));
+      ++count;
+      EXPECT_TRUE(
+          StringRef(found.error)
+              .contains(
+                  (value + " is made below; write its line above this one")
+                      .str()))
+          << file << ": " << next.str() << ": " << found.error;
+    }
+  }
+  EXPECT_GT(count, 20);
 }
 
 } // namespace

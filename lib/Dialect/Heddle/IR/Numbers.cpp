@@ -144,7 +144,7 @@ static ParseResult parseRatioOrInteger(AsmParser &parser, NumberPlace &place,
                                        int64_t most,
                                        std::optional<int64_t> *bare,
                                        bool orNone = false, bool share = true) {
-  if (place.checkPercent())
+  if (place.checkPercent(100 * most))
     return failure();
   Attribute named;
   OptionalParseResult found = place.parseParameter(named, aRatio);

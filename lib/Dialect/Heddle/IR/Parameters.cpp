@@ -71,12 +71,21 @@ ParseResult mlir::heddle::parseParameters(AsmParser &parser,
 
 OptionalParseResult NumberPlace::parseParameter(Attribute &value,
                                                 StringRef expected) {
-  StringRef word;
-  if (failed(parser.parseOptionalKeyword(&word)))
-    return std::nullopt;
   Parameters none;
   Parameters &known =
       ParameterScope::isOpen() ? *ParameterScope::current() : none;
+  StringRef word;
+  if (failed(parser.parseOptionalKeyword(&word))) {
+    const char *end = text();
+    while (*text() == '%' &&
+           (end == text() || llvm::isAlnum(*end) || *end == '_'))
+      ++end;
+    StringRef value(text(), end - text());
+    if (known.contains(value.drop_while([](char c) { return c == '%'; })))
+      return ParseResult(error() << "expected " << expected << ", found '"
+                                 << value << "'; write " << value.drop_front());
+    return std::nullopt;
+  }
   if (auto found = known.find(word); found != known.end()) {
     found->second.used = true;
     parameter = &found->second;
@@ -96,7 +105,7 @@ OptionalParseResult NumberPlace::parseParameter(Attribute &value,
   return ParseResult(error);
 }
 
-ParseResult NumberPlace::checkPercent() const {
+ParseResult NumberPlace::checkPercent(int64_t mostPercent) const {
   const char *end = text();
   while (llvm::isDigit(*end) || *end == '.' || *end == '/')
     ++end;
@@ -105,12 +114,17 @@ ParseResult NumberPlace::checkPercent() const {
     ++end;
   if (number.empty() || *end != '%')
     return success();
-  return error() << "expected a number, found '" << number << "%'; write "
-                 << number << " percent";
+  InFlightDiagnostic refused = error();
+  refused << "expected " << (mostPercent ? "a number" : "an integer")
+          << ", found '" << number << "%'; ";
+  int64_t percent = 0;
+  if (mostPercent && !number.getAsInteger(10, percent) && percent > mostPercent)
+    return refused << "write at most " << mostPercent << " percent";
+  return refused << "write " << number << (mostPercent ? " percent" : "");
 }
 
 ParseResult NumberPlace::parseInteger(int64_t &value) {
-  if (checkPercent())
+  if (checkPercent(/*mostPercent=*/0))
     return failure();
   Attribute named;
   OptionalParseResult found = parseParameter(named, "an integer");

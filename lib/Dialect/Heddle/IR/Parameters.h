@@ -64,8 +64,9 @@ public:
   /// `expected` says what else may stand here: "an integer".
   OptionalParseResult parseParameter(Attribute &value, StringRef expected);
 
-  /// Fails for `20%`, which the lexer would take for a value's name.
-  ParseResult checkPercent() const;
+  /// Fails for `20%`, which the lexer would take for a value's name; at most so
+  /// many may be written with a word instead, or none of an integer.
+  ParseResult checkPercent(int64_t mostPercent) const;
 
   ParseResult parseInteger(int64_t &value);
 

@@ -182,6 +182,18 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
                  ? found->get<int64_t>()
                  : missing;
     };
+    // A batch's may say so in any of these first.
+    bool several = json.contains("prompt_lengths") &&
+                   json["prompt_lengths"].is_array() &&
+                   json["prompt_lengths"].size() > 1;
+    for (const char *list : {"commits", "verified", "predictions"})
+      if (json.contains(list) && json[list].is_array())
+        for (const nlohmann::json &each : json[list])
+          several |= each.is_object() && numberOf(each, "sequence", 0) > 0;
+    if (several)
+      return Error("the log is of a run with several prompts, of which one "
+                   "can't be followed alone; give heddle-run --steps-json one "
+                   "prompt");
     if (json.contains("done")) {
       const nlohmann::json prompts = json.value("prompt_lengths", json);
       const bool one = prompts.is_array() && prompts.size() == 1 &&
@@ -203,7 +215,7 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
     std::vector<RunLog::Commit> &commits = log.commits.emplace_back();
     for (const nlohmann::json &commit : json["commits"]) {
       if (!commit.is_object() || numberOf(commit, "sequence", -1) != 0)
-        return bad("commits tokens of a second sequence");
+        return bad("commits tokens of no sequence");
       const int64_t position = numberOf(commit, "position", -1);
       const int64_t token = numberOf(commit, "token", 0);
       if (position < 0 || position > INT32_MAX || token < 0 ||

@@ -10,6 +10,7 @@
 #include "AttentionFrame.h"
 #include "SelectFrame.h"
 
+#include "heddle/Conversion/CheckForms.h"
 #include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Shed/IR/MmaTiling.h"
 
@@ -192,7 +193,10 @@ static LogicalResult lowerTiles(Operation *root, const Frame &frame,
     return converter.isLegal(op->getOperandTypes()) &&
            converter.isLegal(op->getResultTypes());
   });
-  return applyPartialConversion(root, target, std::move(patterns));
+  FrozenRewritePatternSet frozen(std::move(patterns));
+  if (failed(checkForms(root->getRegions(), target, frozen, "on fragments")))
+    return failure();
+  return applyPartialConversion(root, target, frozen);
 }
 
 LogicalResult mlir::heddle::lowerShedToNVVM(shed::KernelOp kernel,

@@ -7,6 +7,7 @@
 
 #include "Lowering.h"
 
+#include "heddle/Conversion/CheckForms.h"
 #include "heddle/Conversion/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -54,25 +55,6 @@ static LogicalResult checkKernel(shed::KernelOp kernel) {
   return success();
 }
 
-/// Refuses, each at its place, operations that no pattern is for. (The driver
-/// would name the loop around them.)
-static LogicalResult checkPatterns(shed::KernelOp kernel,
-                                   const ConversionTarget &target,
-                                   const FrozenRewritePatternSet &patterns) {
-  bool good = true;
-  kernel->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (target.isIllegal(op) &&
-        !patterns.getOpSpecificNativePatterns().contains(op->getName())) {
-      op->emitOpError() << "has no form on vectors; compile for a target that "
-                           "has one, or add a pattern for it";
-      good = false;
-    }
-    // What is inside of scores is their pattern's.
-    return isa<shed::ScoresOp>(op) ? WalkResult::skip() : WalkResult::advance();
-  });
-  return success(good);
-}
-
 LogicalResult mlir::heddle::lowerShedToVector(
     shed::KernelOp kernel, function_ref<void(const VectorPatterns &)> more) {
   if (failed(checkKernel(kernel)))
@@ -89,7 +71,7 @@ LogicalResult mlir::heddle::lowerShedToVector(
   target.markUnknownOpDynamicallyLegal(
       [&](Operation *op) { return converter.isLegal(op); });
   FrozenRewritePatternSet patterns(std::move(set));
-  if (failed(checkPatterns(kernel, target, patterns)))
+  if (failed(checkForms(kernel->getRegions(), target, patterns, "on vectors")))
     return failure();
   return applyPartialConversion(kernel, target, patterns);
 }

@@ -7,6 +7,7 @@
 
 #include "Lowering.h"
 
+#include "heddle/Conversion/CheckForms.h"
 #include "heddle/Conversion/Passes.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -107,16 +108,8 @@ LogicalResult mlir::heddle::lowerShedToWarp(shed::KernelOp kernel,
                          math::MathDialect, NVVM::NVVMDialect, scf::SCFDialect,
                          warp::WarpDialect>();
   target.addIllegalDialect<shed::ShedDialect>();
-  const auto &forms = frozen.getOpSpecificNativePatterns();
-  WalkResult walked = kernel.getBody().walk([&](Operation *op) {
-    // A yield is its loop's or its function's.
-    if (target.isLegal(op) || forms.contains(op->getName()) ||
-        isa<shed::YieldOp>(op))
-      return WalkResult::advance();
-    op->emitOpError("has no form for warpgroups");
-    return WalkResult::interrupt();
-  });
-  if (walked.wasInterrupted())
+  if (failed(
+          checkForms(kernel->getRegions(), target, frozen, "for warpgroups")))
     return failure();
   Operation *function = task->open();
   if (failed(applyPartialConversion(function, target, frozen)))

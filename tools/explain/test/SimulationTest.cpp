@@ -290,6 +290,22 @@ TEST(Simulation, FollowsARunThatVerifiesDrafts) {
   }
 }
 
+TEST(RunLog, OfABatchIsRefusedAsThat) {
+  for (const char *line :
+       {R"({"commits":[{"sequence":1,"token":7,"position":3}]})",
+        R"({"commits":[],"verified":[{"sequence":0,"copies":1,"steps":1},)"
+        R"({"sequence":1,"copies":1,"steps":1}],"logit_rows":2})",
+        R"({"commits":[],"predictions":[{"sequence":1,"position":3,)"
+        R"("confidence":1}]})",
+        R"({"done":true,"prompt_lengths":[4,5]})"}) {
+    Result<RunLog> log = readRunLog(std::string(line) + "\n");
+    ASSERT_FALSE(log) << line;
+    EXPECT_EQ(log.error().text(),
+              "the log is of a run with several prompts, of which one can't be "
+              "followed alone; give heddle-run --steps-json one prompt");
+  }
+}
+
 /// A run with classifier-free guidance computes each row twice.
 TEST(Simulation, FollowsBothSequencesOfAGuidedRun) {
   Manifest manifest;
@@ -583,14 +599,9 @@ TEST(Simulation, LogsOfNoRunAreRefused) {
   EXPECT_EQ(log->commits.size(), 1u);
   EXPECT_FALSE(log->lengths);
   for (const char *text :
-       {"",
-        R"({"done":true})",
-        "[]",
-        R"({"commits":3})",
+       {"", R"({"done":true})", "[]", R"({"commits":3})",
         R"({"commits":[{"sequence":"a","position":4}]})",
-        R"({"commits":[{"sequence":1,"position":4}]})",
-        R"({"commits":[],"rows":"many"})",
-        R"({"commits":[],"rows":-1})",
+        R"({"commits":[],"rows":"many"})", R"({"commits":[],"rows":-1})",
         R"({"commits":[{"sequence":0,"position":"x"}]})",
         R"({"commits":[{"sequence":0,"position":1e300}]})",
         R"({"commits":[{"sequence":0,"position":4294967296}]})",
@@ -658,7 +669,7 @@ TEST(Simulation, LogsHoldTheLengths) {
   // Of one that did not end, or of several sequences, the options say them.
   for (const char *last :
        {"", R"({"done":true})",
-        R"({"done":true,"prompt_lengths":[3,4],"gen_length":8,"steps":4,)"
+        R"({"done":true,"prompt_lengths":[],"gen_length":8,"steps":4,)"
         R"("block_length":2})",
         R"({"done":true,"prompt_lengths":[3],"gen_length":-8,"steps":4,)"
         R"("block_length":2})",

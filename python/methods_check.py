@@ -103,7 +103,7 @@ def bundle_of(args, method, folder):
     else:
         with open(source, "w", encoding="utf-8") as out:
             out.write(method.schedule)
-    done = subprocess.run([args.heddlec, source, "-o", bundle], capture_output=True, text=True)
+    done = subprocess.run([args.heddlec, source, "--crossovers=none", "-o", bundle], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"heddlec exited with {done.returncode}: {done.stderr.strip()}")
     return bundle

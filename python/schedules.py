@@ -78,7 +78,7 @@ def compile_bundle(heddlec, name, folder):
     source, bundle = (os.path.join(folder, name + end) for end in (".mlir", ".hdl"))
     with open(source, "w", encoding="utf-8") as out:
         out.write(BY_NAME[name].source)
-    done = subprocess.run([heddlec, source, "-o", bundle], capture_output=True, text=True)
+    done = subprocess.run([heddlec, source, "--crossovers=none", "-o", bundle], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"heddlec exited with {done.returncode}: {done.stderr.strip()}")
     return bundle

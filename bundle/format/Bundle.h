@@ -45,8 +45,8 @@ inline constexpr std::string_view scheduleSection =
 inline constexpr std::string_view planSection = "plan"; ///< IR after planning
 inline constexpr std::string_view tuningSection =
     "tuning"; ///< the table of tilings that the user gave (heddlec --tuning)
-/// The table of crossovers that attention may have fallen back by (heddlec
-/// --dense-where-faster).
+/// The table of crossovers that attention fell back by, heddlec's own or that
+/// of --crossovers.
 inline constexpr std::string_view crossoversSection = "crossovers";
 
 /// What a target's code is.

@@ -108,6 +108,9 @@ Result<Ratio> heddle::bundle::fallsBackAbove(std::span<const Crossover> table,
   if (reads.scored)
     return Error("is attended to by a function of logits, of which nothing is "
                  "known");
+  if (reads.staged)
+    return Error("is attended to at once before or after others, of which "
+                 "nothing is known");
   if (reads.someRows)
     return Error("is attended to in steps of some rows, of which nothing is "
                  "known");
@@ -117,7 +120,7 @@ Result<Ratio> heddle::bundle::fallsBackAbove(std::span<const Crossover> table,
     const Crossover *entry =
         findCrossover(table, target.cpu, selection.kind, selection.group);
     if (!entry)
-      return Error("has lists of which nothing is known on " + target.cpu);
+      return Error("has lists that were not measured on " + target.cpu);
     if (entry->percent <= percent)
       continue;
     percent = entry->percent;

@@ -14,8 +14,7 @@
 // An entry is of one machine ("target" as Target::cpu), of "columns" or
 // "blocks", a list a query head, each for "group" rows, where a step computes
 // all rows and logits stay as they are. What has no entry is not known. The
-// built-in entries are of bf16 heads of 128, of columns and of blocks of 128 on
-// sm_90a as measured, else the ratio of the rates that estimates went by
+// built-in entries are those that were measured, with bf16 heads of 128
 // (docs/Performance.md, "When lists gain"); they decide for other heads, too.
 //
 //===----------------------------------------------------------------------===//
@@ -63,6 +62,9 @@ struct ListReads {
   bool bounded = false;  ///< somewhere within other sets of pairs
   bool scored = false;   ///< somewhere with a function of the logits
   bool someRows = false; ///< some steps compute some rows alone
+  /// At once in one stage, and to those of other selections in another. With
+  /// dense attention in its place nothing would be refreshed in the first.
+  bool staged = false;
 };
 
 /// The share above which attention over all keys takes less time, on all

@@ -10,6 +10,7 @@
 #include "bundle/program/Printable.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <span>
 
 using namespace heddle;
@@ -404,6 +405,31 @@ std::string heddle::bundle::toString(const Manifest &manifest, int64_t index) {
     return "all";
   const std::string &name = manifest.positions[static_cast<size_t>(index)].name;
   return name.empty() ? definitionOf(manifest, index) : "%" + name;
+}
+
+/// "36%".
+static std::string percentOf(Ratio ratio) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.4g%%",
+                100 * static_cast<double>(ratio.num) /
+                    static_cast<double>(ratio.den));
+  return text;
+}
+
+std::string heddle::bundle::toString(const Manifest &manifest,
+                                     const Fallback &fallback) {
+  std::string machines;
+  for (const Target &target : manifest.targets)
+    machines += (machines.empty() ? " on " : ", ") + target.cpu;
+  return "all keys in place of " + fallback.selection + ", which keeps " +
+         percentOf(fallback.keep) + " of the " +
+         (fallback.kind == Selection::Kind::Blocks ? "blocks" : "keys") +
+         (fallback.group == groupOfAll
+              ? " for all rows"
+              : " for each " + std::to_string(fallback.group) + " rows") +
+         ": dense attention takes less time above " +
+         percentOf(fallback.denseAbove) + machines +
+         "; --crossovers=none keeps the lists";
 }
 
 std::string heddle::bundle::definitionOf(const Manifest &manifest,

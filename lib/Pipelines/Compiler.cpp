@@ -213,6 +213,9 @@ LogicalResult Compilation::runPlan() {
   for (const TargetJob &job : jobs)
     manifest.targets.push_back(
         describe(job, manifest.selections, options.encoding));
+  for (auto [op, fallback] : llvm::zip_equal(
+           (*plans.begin()).getOps<FallbackOp>(), manifest.fallbacks))
+    emitRemark(op.getLoc(), bundle::toString(manifest, fallback));
   plan = print(module);
   return reach(Level::Plan, "", ".mlir", plan);
 }
@@ -313,7 +316,8 @@ LogicalResult Compilation::runBundle() {
       {std::string(bundle::planSection), plan}};
   if (!options.backend.tuning.empty())
     sections.emplace_back(bundle::tuningSection, options.backend.tuning);
-  if (!options.crossovers.empty())
+  // By which it is compiled anew. Without fallbacks that is by none.
+  if (!result.manifest.fallbacks.empty())
     sections.emplace_back(bundle::crossoversSection, options.crossovers);
   llvm::move(code, std::back_inserter(sections));
   auto bytes = bundle::Bundle::serialize(result.manifest, sections);

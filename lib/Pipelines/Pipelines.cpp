@@ -34,8 +34,6 @@ void mlir::heddle::populateSchedulePipeline(OpPassManager &pm) {
 void mlir::heddle::populatePlanPipeline(
     OpPassManager &pm, ArrayRef<::heddle::bundle::Crossover> crossovers,
     ArrayRef<::heddle::bundle::Target> targets) {
-  pm.addPass(createHeddlePlanSteps());
-  if (!crossovers.empty())
-    pm.addPass(createHeddleFallBackToDense(crossovers, targets));
+  pm.addPass(createHeddlePlanSteps(crossovers, targets));
   pm.addPass(createHeddleVerifyPlan());
 }

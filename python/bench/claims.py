@@ -109,7 +109,7 @@ def compile_examples(args, sources):
             text = text.replace(old, new)
         (folder / f"{name}.mlir").write_text(text)
         subprocess.run([args.heddlec, folder / f"{name}.mlir", f"--target={args.target}",
-                        "--dtype=bf16", "--head-dim=128", "-o", folder / f"{name}.hdl"], check=True)
+                        "--dtype=bf16", "--head-dim=128", "--crossovers=none", "-o", folder / f"{name}.hdl"], check=True)
         print(f"compiled {folder / name}.hdl", flush=True)
 
 

@@ -11,7 +11,7 @@ same lengths; what layers find to have changed is taken from the measured run (-
 how much the estimated ratio to the dense run is off; the exit code is 1 above --most.
 
   for s in dense pulsecol sparsed; do
-    heddlec examples/$s.mlir --target=cuda:sm_90a --dtype=bf16 --head-dim=128 -o bundles/$s.hdl
+    heddlec examples/$s.mlir --target=cuda:sm_90a --dtype=bf16 --head-dim=128 --crossovers=none -o bundles/$s.hdl
   done
   python3 python/bench/estimates.py --bin build/release/bin --model DIR --bundles bundles \\
       --length 4096

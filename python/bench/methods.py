@@ -11,7 +11,7 @@ Of long runs the first steps are timed, and the others counted as the mean of th
 measured, over whole periods of the schedule.
 
   for s in dense fast-dllm-dual window-diffusion dyllm; do
-    heddlec examples/$s.mlir --target=cuda:sm_90a --dtype=bf16 --head-dim=128 -o bundles/$s.hdl
+    heddlec examples/$s.mlir --target=cuda:sm_90a --dtype=bf16 --head-dim=128 --crossovers=none -o bundles/$s.hdl
   done
   python3 python/bench/methods.py --heddle-run build/release/bin/heddle-run --model DIR \\
       --bundles bundles --case name=fast-dllm-dual,prompt=768,response=256,block=32 \\

@@ -137,7 +137,7 @@ def compile_one(heddlec, folder, name, dtype, head_dim, table):
     path.write_text(json.dumps({"wgmma": table}))
     done = subprocess.run(
         [heddlec, str(folder / "schedule.mlir"), "--target=cuda:sm_90a", f"--dtype={dtype}",
-         f"--head-dim={head_dim}", f"--tuning={path}", "--ptxas=strict", "--no-cache", "-o",
+         f"--head-dim={head_dim}", f"--tuning={path}", "--crossovers=none", "--ptxas=strict", "--no-cache", "-o",
          str(folder / f"{name}.hdl")], capture_output=True, text=True)
     if done.returncode == 0:
         return True

@@ -84,7 +84,7 @@ def _run(schedule, options, text):
     if done.returncode:
         raise HeddleError(_in_words_of_python(said.strip()) or f"heddlec ended with {done.returncode}")
     if said.strip():
-        warnings.warn(said.replace("<stdin>", "schedule").strip(), ScheduleWarning,
+        warnings.warn(_in_words_of_python(said.replace("<stdin>", "schedule").strip()), ScheduleWarning,
                       stacklevel=_callers_level())
     return done.stdout.decode() if text else done.stdout
 
@@ -158,7 +158,7 @@ def _listed(values):
 
 
 def compile(schedule, *, parameters: Optional[dict] = None, model=None, head_dim=None, dtype=None,
-            target="host", dense_where_faster=False, cache_dir: Optional[str] = None) -> Bundle:
+            target="host", crossovers=None, cache_dir: Optional[str] = None) -> Bundle:
     """Compiles a schedule (or MLIR text).
 
     parameters: other numbers for those that the text declares, {"keep": "1/2", "group": 64}.
@@ -169,9 +169,9 @@ def compile(schedule, *, parameters: Optional[dict] = None, model=None, head_dim
     and bf16 for CPUs, bf16 and f16 for GPUs; target: "host", a CPU by LLVM's name,
     "cuda", "cuda:sm_90a", or several.
 
-    dense_where_faster: True attends to all keys where a selection keeps more of them than is
-    faster on the targets, by the measured table; a path is that of another table. Tokens are
-    then those of dense attention there.
+    crossovers: where a selection keeps more of the keys than is faster on all targets, all are
+    attended to, and a ScheduleWarning says so; "none" keeps the lists, a path is that of a table in place
+    of the measured one.
 
     Code that was compiled before comes from heddlec's cache on disk (cache_dir, else
     as docs/HowTo/Install.md says). Warns with ScheduleWarning of what has no effect. Raises ScheduleError, with the place, for a
@@ -205,12 +205,10 @@ def compile(schedule, *, parameters: Optional[dict] = None, model=None, head_dim
                 for name, value in (parameters or {}).items()]
     if layers is not None:
         options.append(f"--layers={layers}")
-    if isinstance(dense_where_faster, (str, bytes, os.PathLike)):
-        options.append(f"--dense-where-faster={os.path.abspath(os.fsdecode(dense_where_faster))}")
-    elif not isinstance(dense_where_faster, bool):
-        raise TypeError(f"dense_where_faster: expected True, False or a path, found {dense_where_faster!r}")
-    elif dense_where_faster:
-        options.append("--dense-where-faster")
+    if crossovers is not None:
+        if not isinstance(crossovers, (str, bytes, os.PathLike)):
+            raise TypeError(f"crossovers: expected a path or 'none', found {crossovers!r}")
+        options.append(f"--crossovers={os.fsdecode(crossovers)}")
     if cache_dir is not None:
         if not isinstance(cache_dir, (str, bytes, os.PathLike)):
             raise TypeError(f"cache_dir: expected a path, found {cache_dir!r}")

@@ -11,8 +11,8 @@ class HeddleError(RuntimeError):
 
 
 class ScheduleWarning(UserWarning):
-    """The compiler takes a schedule but for a part that has no effect. The text says
-    which, with the line."""
+    """The compiler takes a schedule but for a part that has no effect, or whose lists give way to
+    dense attention. The text says which, with the line."""
 
 
 class ScheduleError(HeddleError, ValueError):

@@ -219,17 +219,37 @@ std::vector<RuleExplanation> explainRules(const Manifest &manifest,
   return result;
 }
 
+const Kernel &attentionOf(const Manifest &manifest, const Phase &phase) {
+  return manifest.kernels[static_cast<size_t>(phase.attention)];
+}
+
+bool reads(const Kernel &kernel, size_t selection) {
+  return std::any_of(kernel.terms.begin(), kernel.terms.end(),
+                     [&](const Term &term) {
+                       return readsList(term) &&
+                              static_cast<size_t>(term.selection) == selection;
+                     });
+}
+
 /// Whether one of the rule's phases reads the selection.
 bool reads(const Manifest &manifest, const Rule &rule, size_t selection) {
-  return std::any_of(
-      rule.phases.begin(), rule.phases.end(), [&](const Phase &phase) {
-        const std::vector<Term> &terms =
-            manifest.kernels[static_cast<size_t>(phase.attention)].terms;
-        return std::any_of(terms.begin(), terms.end(), [&](const Term &term) {
-          return readsList(term) &&
-                 static_cast<size_t>(term.selection) == selection;
-        });
-      });
+  return std::any_of(rule.phases.begin(), rule.phases.end(),
+                     [&](const Phase &phase) {
+                       return reads(attentionOf(manifest, phase), selection);
+                     });
+}
+
+/// ListReads::staged of a rule's layers.
+bool isStaged(const Manifest &manifest, const Rule &rule, size_t selection) {
+  bool atOnce = false, own = false, others = false;
+  for (const Phase &phase : rule.phases) {
+    const Kernel &attention = attentionOf(manifest, phase);
+    const bool here = reads(attention, selection);
+    atOnce |= phase.refreshesFirst();
+    own |= here;
+    others |= !here && attention.hasLists();
+  }
+  return atOnce && own && others;
 }
 
 ListReads readsOf(const Manifest &manifest, size_t selection) {
@@ -245,6 +265,8 @@ ListReads readsOf(const Manifest &manifest, size_t selection) {
         reads.bounded |= !term.within.empty();
         reads.scored |= !kernel.scores.empty();
       }
+  for (const Rule &rule : manifest.rules)
+    reads.staged |= isStaged(manifest, rule, selection);
   return reads;
 }
 

@@ -42,7 +42,7 @@ struct ExplainRequest {
   double salientShare = 1; ///< RunCostRequest::salientShare
   std::string source;      ///< the schedule's text, whose spelling is kept
   std::string machine;     ///< as machineNamed(); "": the bundle's
-  /// That heddlec's --dense-where-faster goes by.
+  /// That heddlec goes by.
   std::vector<bundle::Crossover> crossovers = bundle::measuredCrossovers();
 };
 

@@ -25,7 +25,7 @@ constexpr Machine h200 = {.name = "h200",
                           .memory = 3.5e12,
                           .whole = {.dense = 720e12,
                                     .band = 640e12,
-                                    .blocks = {},
+                                    .blocks = {370e12, 540e12},
                                     .columns = {},
                                     .edge = 320},
                           .others = {.dense = 425e12,
@@ -58,8 +58,8 @@ constexpr Machine cpu = {.name = "cpu",
                          .memory = 25e9,
                          .whole = {.dense = 700e9,
                                    .band = 600e9,
-                                   .blocks = {},
-                                   .columns = {},
+                                   .blocks = {650e9, 650e9, 650e9},
+                                   .columns = {680e9, 690e9, 700e9},
                                    .edge = 0},
                          .others = {.dense = 700e9,
                                     .band = 600e9,
@@ -82,9 +82,11 @@ Machine withLists(Machine machine) {
     for (size_t i = 0; i < rates->size(); ++i) {
       const bundle::Crossover *entry = bundle::findCrossover(
           bundle::measuredCrossovers(), machine.target, kind, 32 << i);
-      // What is not known counts as no slower.
-      const int64_t percent = entry ? entry->percent : 100;
-      (*rates)[i] = machine.whole.dense * static_cast<double>(percent) / 100;
+      assert((entry == nullptr) == ((*rates)[i] > 0) &&
+             "each rate is stated once");
+      if (entry)
+        (*rates)[i] =
+            machine.whole.dense * static_cast<double>(entry->percent) / 100;
     }
   return machine;
 }

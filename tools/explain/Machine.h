@@ -36,7 +36,7 @@ struct Machine {
     double dense;
     double band; ///< windows and sinks
     /// Blocks of 32, 64 and 128, lists for 32, 64 and 128 rows. Those of
-    /// `whole` come of the measured crossovers.
+    /// `whole` that have none come of the measured crossovers.
     std::array<double, 3> blocks, columns;
     /// What a block of rows does beside its keys, and at their edges, takes as
     /// long as so many keys.

@@ -262,14 +262,15 @@ std::string selectionText(const Selection &selection,
     const bool longer = selection.group < 128;
     char share[32];
     std::snprintf(share, sizeof(share), "%.0f%%", 100 * cost.fasterBelow);
-    text += "  dense attention takes less time: on " +
-            std::string(explanation.machine.label) + ", lists for " +
-            rowsText(selection.group) + " gain below " + share +
-            (longer ? ", lists for more rows below a larger share\n" : "\n") +
-            "  heddlec --dense-where-faster " +
-            (cost.fallsBackAbove
-                 ? "attends to all keys in their place\n"
-                 : "leaves them: " + selection.name + " " + cost.stays + "\n");
+    text +=
+        "  dense attention takes less time: on " +
+        std::string(explanation.machine.label) + ", lists for " +
+        rowsText(selection.group) + " gain below " + share +
+        (longer ? ", lists for more rows below a larger share\n" : "\n") +
+        (cost.fallsBackAbove
+             ? "  they are kept as --crossovers asks; by heddlec's own "
+               "table all keys are attended to\n"
+             : "  they are kept: " + selection.name + " " + cost.stays + "\n");
   }
   for (size_t i = 0; i < cost.lists.size(); ++i) {
     const SelectionExplanation::Lists &lists = cost.lists[i];
@@ -291,22 +292,6 @@ std::string selectionText(const Selection &selection,
 
 double valueOf(Ratio ratio) {
   return static_cast<double>(ratio.num) / static_cast<double>(ratio.den);
-}
-
-/// "36%".
-std::string percentText(Ratio ratio) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.4g%%", 100 * valueOf(ratio));
-  return text;
-}
-
-std::string fallbackText(const Fallback &fallback) {
-  return "all keys in place of " + fallback.selection + ", which keeps " +
-         percentText(fallback.keep) + " of the " +
-         (fallback.kind == Selection::Kind::Blocks ? "blocks" : "keys") +
-         " for each " + rowsText(fallback.group) +
-         ": dense attention takes less time above " +
-         percentText(fallback.denseAbove) + " (--dense-where-faster)";
 }
 
 /// What only GPU kernels have: "128 threads, shared memory 65.5 kB".
@@ -494,7 +479,7 @@ std::vector<std::string>
 heddle::explain::fallbackTexts(const Manifest &manifest) {
   std::vector<std::string> texts;
   for (const Fallback &fallback : manifest.fallbacks)
-    texts.push_back(fallbackText(fallback));
+    texts.push_back(toString(manifest, fallback));
   return texts;
 }
 

@@ -123,12 +123,12 @@ struct Flags {
                "(sm_90a), instead of the built-in one; {\"wgmma\": []} "
                "is the table without them"),
       cl::value_desc("file.json"), cl::cat(category)};
-  cl::opt<std::string> denseWhereFaster{
-      "dense-where-faster",
-      cl::desc("Attend to all keys where a selection keeps more of them than "
-               "is faster on the targets, by a table of what was measured or "
-               "one of yours; tokens are then those of dense attention there"),
-      cl::value_desc("file.json"), cl::ValueOptional, cl::cat(category)};
+  cl::opt<std::string> crossovers{
+      "crossovers",
+      cl::desc("A table of the shares of the keys above which lists of them "
+               "take longer than dense attention, which then takes their "
+               "place, instead of the built-in one; 'none' keeps all lists"),
+      cl::value_desc("file.json|none"), cl::cat(category)};
   cl::opt<std::string> schedule{
       "schedule", cl::desc("Which schedule, if the file has several"),
       cl::value_desc("name"), cl::cat(category)};
@@ -243,11 +243,11 @@ constexpr const char *overview =
     "  heddlec examples/pulsecol.mlir --set keep=1/2 --set group=128\n"
     "  heddlec examples/pulsecol.mlir --target=cuda:sm_90a --compile-to=code\n"
     "  heddlec examples/dense.mlir --target=cuda:sm_90a --tuning=h200.json\n"
-    "  heddlec examples/sparsed.mlir --target=cuda:sm_90a "
-    "--dense-where-faster\n"
-    "                                                    dense attention "
-    "where lists\n"
-    "                                                    take longer\n"
+    "  heddlec examples/pulsecol.mlir --set keep=1/2 --target=cuda:sm_90a "
+    "--crossovers=none\n"
+    "                                                    lists, although dense "
+    "attention\n"
+    "                                                    is faster there\n"
     "  heddlec examples/elastic-cache.mlir --layers=32   for a model of so "
     "many:\n"
     "                                                    refused if it names "
@@ -539,13 +539,12 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
     options.compiler.backend.tuning = std::move(*table);
     options.compiler.backend.tuningFile = flags.tuning;
   }
-  if (flags.denseWhereFaster.getNumOccurrences()) {
-    auto table = flags.denseWhereFaster.empty()
-                     ? std::optional<std::string>(
-                           std::in_place, ::heddle::bundle::builtInCrossovers())
-                     : readTable(flags.denseWhereFaster,
-                                 ::heddle::bundle::checkCrossoversSize,
-                                 ::heddle::bundle::crossoversFromJson);
+  if (flags.crossovers == "none") {
+    options.compiler.crossovers.clear();
+  } else if (flags.crossovers.getNumOccurrences()) {
+    auto table =
+        readTable(flags.crossovers, ::heddle::bundle::checkCrossoversSize,
+                  ::heddle::bundle::crossoversFromJson);
     if (!table) {
       exitCode = 1;
       return options;
@@ -584,9 +583,12 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
     exitCode = usageError(problem);
   else if (std::string problem = readSettings(flags, options); !problem.empty())
     exitCode = usageError(problem);
-  else if (std::string problem = checkOptions(
-               options, {options.input, flags.tuning, flags.denseWhereFaster,
-                         request.follow.value_or("")});
+  else if (std::string problem =
+               checkOptions(options, {options.input, flags.tuning,
+                                      options.compiler.crossovers.empty()
+                                          ? std::string()
+                                          : flags.crossovers.getValue(),
+                                      request.follow.value_or("")});
            !problem.empty())
     exitCode = usageError(problem);
   else if (std::string problem = resolve(request, options); !problem.empty())

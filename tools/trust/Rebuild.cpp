@@ -20,12 +20,13 @@ namespace {
 using Arguments = std::vector<std::string>;
 
 /// Sections with tables that a compiler is given, in the order of asideFiles,
-/// and by which option.
+/// by which option, and what it is given without one.
 constexpr struct {
   std::string_view section;
   const char *option;
-} tables[] = {{bundle::tuningSection, "--tuning="},
-              {bundle::crossoversSection, "--dense-where-faster="}};
+  const char *otherwise;
+} tables[] = {{bundle::tuningSection, "--tuning=", ""},
+              {bundle::crossoversSection, "--crossovers=", "none"}};
 
 /// The compiler's standard output for the bundle's schedule and its tables.
 Result<std::string> compile(const std::string &compiler,
@@ -99,8 +100,11 @@ Arguments argumentsFor(const bundle::Bundle &old, const std::string &host) {
                              (encoding.empty() ? "auto" : encoding),
                          assembled ? "--ptxas=auto" : "--ptxas=none"};
   for (size_t i = 0; i < asideFiles.size(); ++i)
-    if (!old.section(tables[i].section).empty())
-      arguments.push_back(std::string(tables[i].option) + asideFiles[i]);
+    if (const char *value = old.section(tables[i].section).empty()
+                                ? tables[i].otherwise
+                                : asideFiles[i];
+        *value)
+      arguments.push_back(std::string(tables[i].option) + value);
   return arguments;
 }
 

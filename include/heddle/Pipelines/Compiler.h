@@ -13,6 +13,7 @@
 #ifndef HEDDLE_PIPELINES_COMPILER_H
 #define HEDDLE_PIPELINES_COMPILER_H
 
+#include "bundle/format/Crossovers.h"
 #include "bundle/program/Manifest.h"
 #include "heddle/Target/Backend.h"
 
@@ -61,9 +62,9 @@ struct CompilerOptions {
   SmallVector<std::string> elementTypes;
   SmallVector<int64_t> headDims = {64, 128};
   /// A table of crossovers (`bundle/format/Crossovers.h`): where a selection
-  /// keeps more than is faster on all targets, all keys are attended to. "":
-  /// nowhere.
-  std::string crossovers = {};
+  /// keeps more than is faster on all targets, all keys are attended to, and a
+  /// remark says so. "": nowhere.
+  std::string crossovers{::heddle::bundle::builtInCrossovers()};
   /// The encoding of index lists, where a target has a choice; by default the
   /// one that takes the fewest bytes for the schedule's selections.
   std::optional<::heddle::bundle::Encoding> encoding;

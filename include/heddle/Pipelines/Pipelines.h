@@ -25,8 +25,8 @@ void populateSchedulePipeline(OpPassManager &pm);
 
 /// Afterwards each schedule is a `heddle.plan`: phases partition the steps,
 /// every read of a selection has an earlier write, each distinct kernel is
-/// named once. With a table, selections that keep more than is faster on all
-/// targets have fallen back to dense attention.
+/// named once. Selections that keep more than is faster on all targets, by the
+/// table, have fallen back to dense attention.
 void populatePlanPipeline(OpPassManager &pm,
                           ArrayRef<::heddle::bundle::Crossover> crossovers = {},
                           ArrayRef<::heddle::bundle::Target> targets = {});

@@ -148,7 +148,7 @@ class Plan:
             for first in range(0, len(left), batch):
                 text = str(cell.schedule)
                 if text not in bundles:
-                    bundles = {text: compiler.compile(cell.schedule, model=self.model)}
+                    bundles = {text: compiler.compile(cell.schedule, model=self.model, crossovers="none")}
                 examples = left[first:first + batch]
                 made = run_batch(self.model, bundles[text], [e.prompt for e in examples],
                                  cell.options, on_step)

@@ -57,10 +57,10 @@ def compile_all(folder, target):
     folder.mkdir(parents=True, exist_ok=True)
     for name, pairs in PAIRS.items():
         at_once = {"refresh": every(1), "at_once": True} if pairs._unrefreshed() else {}
-        heddle.compile(heddle.schedule(name, attend(pairs, **at_once)), target=target).save(
+        heddle.compile(heddle.schedule(name, attend(pairs, **at_once)), target=target, crossovers="none").save(
             folder / f"pairs-{name}.hdl")
     for name, make in SCHEDULES.items():
-        heddle.compile(make(), target=target).save(folder / f"run-{name}.hdl")
+        heddle.compile(make(), target=target, crossovers="none").save(folder / f"run-{name}.hdl")
     print(f"{len(PAIRS) + len(SCHEDULES)} bundles in {folder}, "
           f"{sum(f.stat().st_size for f in folder.glob('*.hdl')):,} bytes")
 

@@ -501,7 +501,7 @@ class WrongTest(unittest.TestCase):
         for right in (drift(3), drift(-4), near(-4, -1)):
             heddle.compile(right, model=model)
 
-    def test_dense_attention_where_it_is_faster(self):
+    def test_dense_attention_takes_the_place_of_lists_that_take_longer(self):
         most = attend(columns(keep=0.5, group=32), refresh=uniform(0.3, 16))
         with tempfile.TemporaryDirectory() as folder:
             table, file = os.path.join(folder, "table.json"), os.path.join(folder, "one.hdl")
@@ -509,16 +509,17 @@ class WrongTest(unittest.TestCase):
                 out.write('{"dense_above": [{"target": "x86-64-v3", "lists": "columns", "group": 32, "percent": 40}]}')
 
             def bundle(how):
-                heddle.compile(most, target="x86-64-v3", head_dim=64, dtype="f32", dense_where_faster=how).save(file)
+                heddle.compile(most, target="x86-64-v3", head_dim=64, dtype="f32", crossovers=how).save(file)
                 with open(file, "rb") as read:
                     return read.read()
-            self.assertIn(b'"fallbacks"', bundle(table))
-            self.assertNotIn(b"dense_above", bundle(False))
-            # Of this machine no such share was measured: the bundle has the table, and nothing fell back by it.
-            self.assertIn(b'"sm_90a"', bundle(True))
-            self.assertNotIn(b'"fallbacks"', bundle(True))
-        with self.assertRaisesRegex(TypeError, "dense_where_faster: expected True, False or a path, found 1"):
-            heddle.compile(most, dense_where_faster=1)
+            with self.assertWarnsRegex(heddle.ScheduleWarning, "all keys in place of cols, which keeps 50% of the keys for "
+                                       "each 32 rows: .* above 40% on x86-64-v3; crossovers=none keeps the lists"):
+                self.assertIn(b'"fallbacks"', bundle(table))
+            # Of this machine no such share was measured.
+            for none in ("none", None):
+                self.assertNotIn(b"dense_above", bundle(none))
+        with self.assertRaisesRegex(TypeError, "crossovers: expected a path or 'none', found True"):
+            heddle.compile(most, crossovers=True)
 
     def test_errors_are_copied_and_sent(self):
         with self.assertRaises(heddle.ScheduleError) as caught:

@@ -160,7 +160,7 @@ def compile_bundles(args):
             source.write_text(schedule)
             subprocess.run(
                 [args.heddlec, source, f"--target={args.target}", f"--dtype={args.dtype}",
-                 f"--head-dim={args.head_dim}", *[f"--set={each}" for each in settings],
+                 f"--head-dim={args.head_dim}", "--crossovers=none", *[f"--set={each}" for each in settings],
                  "-o", args.folder / f"{name}.hdl"], check=True)
             print(f"{args.folder / name}.hdl")
 

@@ -1,14 +1,18 @@
 // REQUIRES: heddle-opt
-// RUN: heddle-opt %s --heddle-plan-steps --heddle-fall-back-to-dense="targets=sm_90a" --heddle-verify-plan | FileCheck %s
+// RUN: heddle-opt %s --heddle-plan-steps="targets=sm_90a" --heddle-verify-plan | FileCheck %s
 // RUN: echo '{"dense_above": [{"target": "sm_90a", "lists": "columns", "group": 32, "percent": 60}]}' > %t.json
-// RUN: heddle-opt %s --heddle-plan-steps --heddle-fall-back-to-dense="targets=sm_90a table=%t.json" --heddle-verify-plan | FileCheck %s --check-prefix=OTHER
-// RUN: heddle-opt %s --heddle-plan-steps --heddle-fall-back-to-dense="targets=sm_90a,sm_80" --heddle-verify-plan | FileCheck %s --check-prefix=UNKNOWN
-// RUN: heddle-opt %s --heddle-plan-steps --heddle-fall-back-to-dense --heddle-verify-plan | FileCheck %s --check-prefix=UNKNOWN
-// RUN: not heddle-opt %s --heddle-fall-back-to-dense="targets=sm_90a table=%t.none" 2>&1 | FileCheck %s --check-prefix=MISSING
+// RUN: heddle-opt %s --heddle-plan-steps="targets=sm_90a crossovers=%t.json" --heddle-verify-plan | FileCheck %s --check-prefix=OTHER
+// RUN: heddle-opt %s --heddle-plan-steps="targets=sm_90a,sm_80" --heddle-verify-plan | FileCheck %s --check-prefix=UNKNOWN
+// RUN: heddle-opt %s --heddle-plan-steps --heddle-verify-plan | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not heddle-opt %s --heddle-plan-steps="targets=sm_90a crossovers=%t.none" 2>&1 | FileCheck %s --check-prefix=MISSING
+// RUN: not heddle-opt %s --heddle-plan-steps="targets=sm_90a crossovers=/dev/zero" 2>&1 | FileCheck %s --check-prefix=DEVICE
+// RUN: not heddle-opt %s --heddle-plan-steps="crossovers=%t.json" 2>&1 | FileCheck %s --check-prefix=NOWHERE
 // RUN: echo '{"dense_above": [{}]}' > %t.wrong.json
-// RUN: not heddle-opt %s --heddle-fall-back-to-dense="targets=sm_90a table=%t.wrong.json" 2>&1 | FileCheck %s --check-prefix=WRONG
-// MISSING: cannot read '{{.*}}.none'
-// WRONG: wrong.json: a table of crossovers: dense_above[0]: the field "target" is missing
+// RUN: not heddle-opt %s --heddle-plan-steps="targets=sm_90a crossovers=%t.wrong.json" 2>&1 | FileCheck %s --check-prefix=WRONG
+// MISSING: heddle-plan-steps: {{.*}}.none: cannot open
+// DEVICE: heddle-plan-steps: /dev/zero: {{.*}}
+// NOWHERE: heddle-plan-steps: a table of crossovers is for machines; name them, as targets=sm_90a
+// WRONG: heddle-plan-steps: {{.*}}wrong.json: a table of crossovers: dense_above[0]: the field "target" is missing
 
 // By another table nothing keeps too much, and on another machine nobody knows.
 // OTHER-NOT: heddle.fallback "cols" columns(keep = 0.5, group = 32)
@@ -42,12 +46,12 @@ heddle.schedule @more_rows {
 
 // A union has the list's keys and others.
 // CHECK-LABEL: heddle.plan @with_others {
-// CHECK-NEXT: heddle.fallback "tiles" blocks(keep = 0.52, size = 32) by mean_probability isolating(spans) dense_above 0.51
+// CHECK-NEXT: heddle.fallback "tiles" blocks(keep = 0.84, size = 128) by mean_probability isolating(spans) dense_above 0.83
 // CHECK-NEXT: heddle.kernel @attention_dense attention dense
 // CHECK-NOT: attention_tiles
 heddle.schedule @with_others {
   %once = cadence at(0.2)
-  %tiles = select blocks(keep = 0.52, size = 32) by mean_probability isolating(spans) on %once
+  %tiles = select blocks(keep = 0.84, size = 128) by mean_probability isolating(spans) on %once
   %near = window(64)
   %both = union %tiles, %near
   attend dense until(%once) then pairs(%both)
@@ -126,25 +130,36 @@ heddle.schedule @first {
   attend pairs(%cols) at_once
 }
 
-// A choice by logits that is left reads no log-sum-exp, so none is written.
-// CHECK-LABEL: heddle.plan @logits {
-// CHECK: heddle.fallback "many"
-// CHECK: heddle.kernel @attention_dense attention dense{{$}}
-// CHECK-NOT: _lse
-// CHECK: heddle.phase before at(0.5) {
-// CHECK-NEXT:   heddle.refresh @few with @select_32_by_mean_logit
-// CHECK-NEXT:   heddle.attend_with @attention_dense
-// CHECK-NEXT: }
-// CHECK-NEXT: heddle.phase otherwise {
-// CHECK-NEXT:   heddle.refresh @few with @select_32_by_mean_logit
-// CHECK-NEXT:   heddle.attend_with @attention_few
-// CHECK-NEXT: }
-heddle.schedule @logits {
+// At once, dense attention would refresh nothing for the stages after it.
+// CHECK-LABEL: heddle.plan @staged {
+// CHECK-NOT: heddle.fallback
+// CHECK: attend_with @attention_many
+heddle.schedule @staged {
   %refresh = cadence every(8)
   %half = cadence at(0.5)
   %many = select columns(keep = 0.5, group = 32) by mean_probability on %refresh
   %few = select columns(keep = 0.1, group = 32) by mean_logit on %refresh
   attend pairs(%many) until(%half) then pairs(%few) at_once
+}
+
+// Behind a stage that chooses nothing it may be.
+// CHECK-LABEL: heddle.plan @last {
+// CHECK-NEXT: heddle.fallback "cols"
+// CHECK-NEXT: heddle.kernel @attention_window64
+// CHECK-NEXT: heddle.kernel @attention_dense attention dense{{$}}
+// CHECK-NEXT: heddle.rule default {
+// CHECK-NEXT:   heddle.phase before at(0.5) {
+// CHECK-NEXT:     heddle.attend_with @attention_window64
+// CHECK-NEXT:   }
+// CHECK-NEXT:   heddle.phase otherwise {
+// CHECK-NEXT:     heddle.attend_with @attention_dense
+// CHECK-NEXT:   }
+heddle.schedule @last {
+  %refresh = cadence every(8)
+  %half = cadence at(0.5)
+  %near = window(64)
+  %cols = select columns(keep = 0.5, group = 32) by mean_probability on %refresh
+  attend pairs(%near) until(%half) then pairs(%cols) at_once
 }
 
 // One by logits falls back as well.
@@ -269,6 +284,23 @@ heddle.schedule @by_drift_of_others {
   %many = select columns(keep = 0.5, group = 32) by mean_probability on %often
   %few = select columns(keep = 0.1, group = 64) by mean_probability on %far
   attend pairs(%many) until(%half) then pairs(%few)
+}
+
+// What stays for the stages before it falls back where these read no lists any more.
+// CHECK-LABEL: heddle.plan @behind_one_that_falls {
+// CHECK-NEXT: heddle.fallback "many"
+// CHECK-NEXT: heddle.fallback "more"
+// CHECK-NEXT: heddle.kernel @attention_dense attention dense
+// CHECK-NOT: heddle.kernel
+// CHECK: heddle.rule default {
+heddle.schedule @behind_one_that_falls {
+  %often = cadence every(4)
+  %half = cadence at(0.5)
+  %many = select columns(keep = 0.5, group = 32) by mean_probability on %often
+  %more = select columns(keep = 0.4, group = 32) by mean_probability on %often
+  %both = union %many, %more
+  attend pairs(%many) until(%half) then pairs(%both) at_once in layers(0)
+  attend pairs(%more)
 }
 
 // What is attended to beside a selection that falls back is read no more.

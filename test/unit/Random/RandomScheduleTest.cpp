@@ -17,6 +17,7 @@
 #include "Words.h"
 
 #include "bundle/format/Bundle.h"
+#include "bundle/format/ManifestJson.h"
 #include "bundle/program/Program.h"
 #include "heddle/Pipelines/Compiler.h"
 #include "runtime/test/conformance/Conformance.h"
@@ -132,9 +133,8 @@ std::set<std::string> otherKernels(const bundle::Manifest &manifest) {
   return names;
 }
 
-/// The share of all pairs of its steps that a run computes.
-double shareOf(const bundle::Manifest &manifest) {
-  explain::ExplainRequest request;
+explain::Explanation explained(const bundle::Manifest &manifest,
+                               explain::ExplainRequest request = {}) {
   request.run.steps = 12;
   request.run.length = 100;
   request.run.prompt = 30;
@@ -142,10 +142,15 @@ double shareOf(const bundle::Manifest &manifest) {
   request.shape.heads = 2;
   auto explanation = explain::explainRun(manifest, request);
   EXPECT_TRUE(explanation) << explanation.error().text();
-  return explanation
-             ? explanation->share * static_cast<double>(request.run.steps) /
-                   static_cast<double>(explanation->cost.steps)
-             : 0;
+  return explanation ? std::move(*explanation) : explain::Explanation();
+}
+
+/// The share of all pairs of its steps that a run computes.
+double shareOf(const bundle::Manifest &manifest) {
+  const explain::Explanation explanation = explained(manifest);
+  return explanation.share *
+         static_cast<double>(explanation.request.run.steps) /
+         static_cast<double>(std::max<int64_t>(explanation.cost.steps, 1));
 }
 
 class RandomSchedules : public testing::Test {
@@ -183,8 +188,11 @@ protected:
   }
 
   /// The step program alone, or nothing if `text` is refused.
-  std::optional<bundle::Manifest> plan(const std::string &text) {
+  std::optional<bundle::Manifest> plan(const std::string &text,
+                                       const std::string &crossovers = "") {
     mlir::heddle::CompilerOptions options;
+    options.targets = {"x86-64-v3"};
+    options.crossovers = crossovers;
     options.level = mlir::heddle::Level::Plan;
     auto compiled = compile(text, options);
     return compiled ? std::optional(compiled->manifest) : std::nullopt;
@@ -390,6 +398,51 @@ TEST_F(RandomSchedules, ATermMoreAddsPairsAlone) {
   EXPECT_GT(widened, 100);
 }
 
+/// Plans that fall back verify, read none of those lists and are found to keep
+/// no others of their kind by whoever explains them; what stays is as it was.
+TEST_F(RandomSchedules, FallBackToDense) {
+  std::string table;
+  for (const char *lists : {"columns", "blocks"})
+    for (const char *group : {"16", "32", "64", "128"})
+      table += std::string(table.empty() ? "" : ", ") +
+               R"({"target": "x86-64-v3", "lists": ")" + lists +
+               R"(", "group": )" + group + R"(, "percent": 30})";
+  table = R"({"dense_above": [)" + table + "]}";
+  int fallen = 0, partly = 0;
+  for (uint32_t seed = first; seed <= last && !HasFailure(); ++seed) {
+    std::mt19937 random(seed);
+    const std::string text = test::drawSchedule(random).text();
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + text);
+    const auto before = plan(text);
+    const auto after = plan(text, table);
+    ASSERT_EQ(before.has_value(), after.has_value()) << refusal;
+    if (!before)
+      continue;
+    fallen += !after->fallbacks.empty();
+    if (after->fallbacks.empty()) {
+      EXPECT_EQ(bundle::toJson(*before), bundle::toJson(*after));
+    } else {
+      EXPECT_LE(shareOf(*before), shareOf(*after));
+      partly += !after->selections.empty();
+    }
+    explain::ExplainRequest request;
+    auto crossovers = bundle::crossoversFromJson(table);
+    ASSERT_TRUE(crossovers) << crossovers.error().text();
+    request.crossovers = std::move(*crossovers);
+    for (const auto &selection : explained(*after, request).selections) {
+      EXPECT_FALSE(selection.fallsBackAbove) << selection.name;
+      for (const bundle::Fallback &each : after->fallbacks)
+        EXPECT_TRUE(selection.name != each.selection || !selection.read)
+            << selection.name;
+    }
+  }
+  std::cout << fallen << " fell back, " << partly << " of them partly\n";
+  if (first != last) {
+    EXPECT_GT(fallen, 40);
+    EXPECT_GT(partly, 5);
+  }
+}
+
 /// For machines without a compiler: HEDDLE_BUNDLES names a folder that gets the
 /// seeds' bundles with code for HEDDLE_TARGETS (host, if that is not set).
 TEST_F(RandomSchedules, AreWrittenAsBundles) {
@@ -397,6 +450,7 @@ TEST_F(RandomSchedules, AreWrittenAsBundles) {
   if (!folder)
     GTEST_SKIP() << "HEDDLE_BUNDLES names no folder";
   mlir::heddle::CompilerOptions options;
+  options.crossovers.clear(); // what is drawn is what runs
   if (const char *targets = std::getenv("HEDDLE_TARGETS")) {
     llvm::SmallVector<llvm::StringRef> names;
     llvm::StringRef(targets).split(names, ',');
@@ -443,6 +497,7 @@ TEST_P(Compiled, RunsLikeTheReference) {
     RandomSchedule schedule = test::drawSchedule(random);
     bool bf16 = random() % 4 == 0;
     mlir::heddle::CompilerOptions options;
+    options.crossovers.clear(); // as above
     options.elementTypes = {bf16 ? "bf16" : "f32"};
     options.headDims = {64};
     auto compiled = compile(schedule.text(), options);

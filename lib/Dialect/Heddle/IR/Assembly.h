@@ -124,6 +124,14 @@ ParseResult parseRatio(AsmParser &parser, StringRef what, RatioAttr &ratio,
                        bool share = true);
 void printRatio(AsmPrinter &printer, RatioAttr ratio);
 
+/// The same of a share of the keys.
+inline ParseResult parseShare(AsmParser &parser, RatioAttr &share) {
+  return parseRatio(parser, "the share", share);
+}
+inline void printShare(AsmPrinter &printer, Operation *, RatioAttr share) {
+  printRatio(printer, share);
+}
+
 /// An integer, of which the op's verifier says what it may be.
 ParseResult parseCount(AsmParser &parser, IntegerAttr &count);
 void printCount(AsmPrinter &printer, Operation *, IntegerAttr count);

@@ -60,26 +60,6 @@ LogicalResult PlanOp::verifyRegions() {
 // FallbackOp
 //===----------------------------------------------------------------------===//
 
-ParseResult FallbackOp::parse(OpAsmParser &parser, OperationState &result) {
-  auto &properties = result.getOrAddProperties<Properties>();
-  return failure(parser.parseAttribute(properties.selection) ||
-                 parseSelected(parser, properties.rule) ||
-                 parser.parseKeyword("dense_above") ||
-                 parseRatio(parser,
-                            "the share above which dense attention is faster",
-                            properties.dense_above, /*most=*/1) ||
-                 parser.parseOptionalAttrDict(result.attributes));
-}
-
-void FallbackOp::print(OpAsmPrinter &printer) {
-  printer << ' ' << getSelectionAttr() << ' ';
-  printSelected(printer, getRule());
-  printer << " dense_above ";
-  printRatio(printer, getDenseAboveAttr());
-  printer.printOptionalAttrDict((*this)->getAttrs(),
-                                {"selection", "rule", "dense_above"});
-}
-
 // N13: lists that keep no more are as fast.
 LogicalResult FallbackOp::verify() {
   const ::heddle::bundle::Selection rule = getRule();

@@ -35,7 +35,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Measures.h"
+#include "FallBackToDense.h"
+#include "bundle/format/File.h"
 #include "bundle/program/Program.h"
 #include "bundle/program/ProgramChecks.h"
 #include "heddle/Dialect/Heddle/IR/LayerParts.h"
@@ -68,7 +69,7 @@ public:
   explicit Planner(ScheduleOp schedule)
       : schedule(schedule), builder(schedule) {}
 
-  void plan();
+  void plan(ArrayRef<Fallen> fallen);
 
 private:
   StringAttr freshName(const Twine &wanted);
@@ -125,6 +126,10 @@ static std::string selectName(SelectOp select) {
          (readsLse(rule.scorer) ? "" : "_by_" + spelled(rule.scorer).str());
 }
 
+static StringRef nameOf(SelectOp select) {
+  return select.getName().value_or(spelled(select.getRule().kind));
+}
+
 static bool needsLogSumExp(SelectOp select) {
   return readsLse(bundle::Selection(select.getRule()).scorer);
 }
@@ -155,9 +160,8 @@ SelectionOp Planner::selectionFor(SelectOp select) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(result.getBody());
   auto selection = SelectionOp::create(
-      builder, select.getLoc(),
-      freshName(select.getName().value_or(spelled(select.getRule().kind))),
-      select.getRuleAttr(), select.getRows(), select.getAlways(), within,
+      builder, select.getLoc(), freshName(nameOf(select)), select.getRuleAttr(),
+      select.getRows(), select.getAlways(), within,
       cadenceOf(select.getCadence()));
   selections.push_back({select, selection});
   return selection;
@@ -404,7 +408,8 @@ void Planner::planProgram() {
     take(commit);
 }
 
-void mlir::heddle::addMeasures(PlanOp plan) {
+/// Adds the signals that cadences by drift go by, once all else is there.
+static void addMeasures(PlanOp plan) {
   FailureOr<Program> program = Program::of(plan);
   if (failed(program))
     return; // as in planProgram()
@@ -424,7 +429,7 @@ void mlir::heddle::addMeasures(PlanOp plan) {
       }
 }
 
-void Planner::plan() {
+void Planner::plan(ArrayRef<Fallen> fallen) {
   result =
       PlanOp::create(builder, schedule.getLoc(), schedule.getSymNameAttr());
   builder.createBlock(&result.getBodyRegion());
@@ -449,6 +454,12 @@ void Planner::plan() {
                                                                  : first);
   for (KernelOp kernel : kernels)
     kernel->moveBefore(firstRule);
+  builder.setInsertionPointToStart(result.getBody());
+  for (auto [select, above] : fallen)
+    FallbackOp::create(
+        builder, select.getLoc(), builder.getStringAttr(nameOf(select)),
+        select.getRuleAttr(),
+        RatioAttr::get(builder.getContext(), above.num, above.den));
   schedule.erase();
   for (Operation &op :
        llvm::make_early_inc_range(llvm::reverse(*result.getBody())))
@@ -459,6 +470,12 @@ void Planner::plan() {
 
 namespace {
 struct PlanSteps : mlir::heddle::impl::HeddlePlanStepsBase<PlanSteps> {
+  using HeddlePlanStepsBase::HeddlePlanStepsBase;
+  PlanSteps(ArrayRef<bundle::Crossover> table, ArrayRef<bundle::Target> targets)
+      : table(table), targets(targets) {}
+
+  LogicalResult initialize(MLIRContext *context) override;
+
   void runOnOperation() override {
     SmallVector<ScheduleOp> schedules(getOperation().getOps<ScheduleOp>());
     for (ScheduleOp schedule : schedules) {
@@ -466,8 +483,47 @@ struct PlanSteps : mlir::heddle::impl::HeddlePlanStepsBase<PlanSteps> {
       for (AttendOp attend : schedule.getOps<AttendOp>())
         if (failed(readScores(attend.getScores())))
           return signalPassFailure();
-      Planner(schedule).plan();
+      Planner(schedule).plan(fallBackToDense(schedule, table, targets));
     }
   }
+
+  std::vector<bundle::Crossover> table;
+  std::vector<bundle::Target> targets;
 };
 } // namespace
+
+/// Options are those of a command line: a pipeline gives what they stand for.
+LogicalResult PlanSteps::initialize(MLIRContext *context) {
+  auto fail = [&](const Twine &problem) {
+    return emitError(UnknownLoc::get(context))
+           << "heddle-plan-steps: " << problem;
+  };
+  if (targetNames.empty())
+    return crossovers.empty()
+               ? success()
+               : fail("a table of crossovers is for machines; name them, as "
+                      "targets=sm_90a");
+  targets.clear();
+  for (const std::string &name : targetNames)
+    targets.emplace_back().cpu = name;
+  table = bundle::measuredCrossovers();
+  if (crossovers.empty())
+    return success();
+  auto text = bundle::readRegularFile(
+      crossovers, 0, [](std::string_view, uint64_t size) {
+        return bundle::checkCrossoversSize(size);
+      });
+  if (!text)
+    return fail(text.error().text());
+  auto read = bundle::crossoversFromJson(*text);
+  if (!read)
+    return fail(crossovers + ": " + read.error().text());
+  table = std::move(*read);
+  return success();
+}
+
+std::unique_ptr<Pass>
+mlir::heddle::createHeddlePlanSteps(ArrayRef<bundle::Crossover> table,
+                                    ArrayRef<bundle::Target> targets) {
+  return std::make_unique<PlanSteps>(table, targets);
+}

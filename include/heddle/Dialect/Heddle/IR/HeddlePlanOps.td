@@ -93,9 +93,8 @@ def Heddle_FallbackOp : Heddle_Op<"fallback", [
   let summary = "a selection in place of whose keys all are attended to";
   let description = [{
     Attention over lists of so many keys takes longer than dense attention, which
-    is faster above a share of them, and the user asked for what is faster
-    (`heddle-fall-back-to-dense`). The plan has no such selection any more, unless
-    others choose within it.
+    is faster above a share of them (`heddle-plan-steps`). The plan has no such
+    selection any more, unless others choose within it.
 
     ```mlir
     heddle.fallback "cols" columns(keep = 0.5, group = 32) by mean_probability
@@ -105,7 +104,10 @@ def Heddle_FallbackOp : Heddle_Op<"fallback", [
   let arguments = (ins StrAttr:$selection,
                        Heddle_SelectionRuleAttr:$rule,
                        Heddle_RatioAttr:$dense_above);
-  let hasCustomAssemblyFormat = 1;
+  let assemblyFormat = [{
+    $selection custom<Selected>($rule) `dense_above` custom<Share>($dense_above)
+    attr-dict
+  }];
   let hasVerifier = 1;
 }
 

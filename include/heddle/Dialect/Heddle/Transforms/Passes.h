@@ -23,10 +23,10 @@ namespace mlir::heddle {
 #define GEN_PASS_DECL
 #include "heddle/Dialect/Heddle/Transforms/Passes.h.inc"
 
-/// `heddle-fall-back-to-dense` by a table, for machines.
+/// `heddle-plan-steps` by a table, for machines.
 std::unique_ptr<Pass>
-createHeddleFallBackToDense(ArrayRef<::heddle::bundle::Crossover> table,
-                            ArrayRef<::heddle::bundle::Target> targets);
+createHeddlePlanSteps(ArrayRef<::heddle::bundle::Crossover> table,
+                      ArrayRef<::heddle::bundle::Target> targets);
 
 #define GEN_PASS_REGISTRATION
 #include "heddle/Dialect/Heddle/Transforms/Passes.h.inc"

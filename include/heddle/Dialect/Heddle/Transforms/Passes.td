@@ -61,41 +61,15 @@ def HeddlePlanSteps : Pass<"heddle-plan-steps", "::mlir::ModuleOp"> {
       }
     }
     ```
-  }];
-}
 
-def HeddleFallBackToDense : Pass<"heddle-fall-back-to-dense", "::mlir::ModuleOp"> {
-  let summary = "Attend to all keys where lists of them take longer";
-  let description = [{
     Above some share of the keys dense attention takes less time than attention
     over a list of them. A table says above which (`bundle/format/Crossovers.h`).
-    Where a selection of a plan keeps more on every target, phases attend to all
-    keys in place of its lists, and of unions that these are in; what nothing
-    reads any more is gone: the selection, its refreshes, the phases that were
-    there for them and log-sum-exps. The plan is then that of the schedule with
-    `dense` in place of the selection, and a `heddle.fallback` says so. A selection
-    stays where that is not known: it keeps a number of keys, or attends within
-    other sets, with a function of logits or in steps of some rows, or the table
-    has no entry.
-
-    ```mlir
-    heddle.plan @s {
-      heddle.selection @cols columns(keep = 0.5, group = 32) by mean_probability on every(8)
-      heddle.kernel @attention_dense_lse attention dense writes_lse
-      heddle.kernel @select_32 select(group = 32) by mean_probability
-      heddle.kernel @attention_cols attention [columns(@cols, group = 32)]
-      heddle.rule default {
-        heddle.phase on every(8) {
-          heddle.attend_with @attention_dense_lse
-          heddle.refresh @cols with @select_32
-        }
-        heddle.phase otherwise {
-          heddle.attend_with @attention_cols
-        }
-      }
-    }
-    ```
-    becomes, for sm_90a,
+    Where a selection keeps more on each of `targets`, the plan is that of the
+    schedule with `dense` in place of the sets that have its lists, and a
+    `heddle.fallback` says so. A selection stays where that is not known: it keeps
+    a number of keys, or is attended to within other sets, by a function of
+    logits, in steps of some rows or at once before others, or the table has no
+    entry. With keep = 0.5 and group = 32, and for sm_90a, the schedule becomes
     ```mlir
     heddle.plan @s {
       heddle.fallback "cols" columns(keep = 0.5, group = 32) by mean_probability dense_above 0.36
@@ -109,10 +83,11 @@ def HeddleFallBackToDense : Pass<"heddle-fall-back-to-dense", "::mlir::ModuleOp"
     ```
   }];
   let options = [
-    Option<"table", "table", "std::string", "",
-           "a file with the table; the built-in one without it">,
     ListOption<"targetNames", "targets", "std::string",
-               "the machines, as LLVM names them: sm_90a">,
+               "machines, as LLVM names them (sm_90a), on which lists that take "
+               "longer than dense attention give way to it; none: nowhere">,
+    Option<"crossovers", "crossovers", "std::string", "",
+           "a file with the table of such lists; the built-in one without it">,
   ];
 }
 

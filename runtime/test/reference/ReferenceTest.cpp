@@ -93,7 +93,7 @@ TEST(Reference, MeanLogitByHand) {
   EXPECT_EQ(reference::meanLogit(small.head(), 1, 2),
             (std::vector<double>{0, 0, 0}));
 
-  // Both rows as heads of one list: less the least key's.
+  // Both rows as heads of one list: less the least.
   small.query[0] = -1;
   heddle::abi::SelectArgs args{};
   args.query = small.query;

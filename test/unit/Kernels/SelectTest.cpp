@@ -282,7 +282,7 @@ TEST_P(Select, ChoosesWithinLists) {
         }
 }
 
-/// By mean logits, of which the least key's is 0; the log-sum-exp is not read.
+/// By mean logits, of which the least is 0; the log-sum-exp is not read.
 TEST_P(Select, ChoosesByLogits) {
   KernelSet set(GetParam(), "", kernels(), {"f32", "bf16"}, {64, 128});
   std::mt19937 random(testSeed());

@@ -35,7 +35,8 @@ constexpr Machine h200 = {.name = "h200",
                                      .edge = 150},
                           .scoring = {.blocks = {353e12, 454e12, 523e12},
                                       .columns = {476e12, 509e12, 568e12},
-                                      .logits = 4.2e12},
+                                      .blockLogits = 215e12,
+                                      .columnLogits = 13.4e12},
                           .processors = 132,
                           .tileSeconds = 0.79e-6,
                           .launch = 1.6e-6,
@@ -68,7 +69,8 @@ constexpr Machine cpu = {.name = "cpu",
                                     .edge = 0},
                          .scoring = {.blocks = {500e9, 550e9, 600e9},
                                      .columns = {500e9, 550e9, 600e9},
-                                     .logits = 35e9},
+                                     .blockLogits = 35e9,
+                                     .columnLogits = 35e9},
                          .processors = 2,
                          .tileSeconds = 0,
                          .launch = 5e-6,
@@ -220,7 +222,9 @@ Seconds heddle::explain::secondsOfLayer(const Machine &machine,
                  rateOf(step.scoresBlocks ? machine.scoring.blocks
                                           : machine.scoring.columns,
                         step.scoreGroup) +
-             wide(step.logitPairs) / machine.scoring.logits) /
+             wide(step.logitPairs) / (step.scoresBlocks
+                                          ? machine.scoring.blockLogits
+                                          : machine.scoring.columnLogits)) /
             busy +
         4 * wide(shape.headDim) * wide(step.work.lsePairs) /
             machine.others.dense;

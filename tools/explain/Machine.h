@@ -46,7 +46,8 @@ struct Machine {
   Attention others; ///< all other kernels
   struct {
     std::array<double, 3> blocks, columns;
-    double logits;    ///< by mean logits, without products of matrices
+    /// By mean logits.
+    double blockLogits, columnLogits;
   } scoring;          ///< 2 d operations a pair
   double processors;  ///< what makes one list at a time: multiprocessors, cores
   double tileSeconds; ///< a tile of keys of up to 64 rows, one after the other

@@ -245,7 +245,7 @@ bool isStaged(const Manifest &manifest, const Rule &rule, size_t selection) {
   for (const Phase &phase : rule.phases) {
     const Kernel &attention = attentionOf(manifest, phase);
     const bool here = reads(attention, selection);
-    atOnce |= phase.refreshesFirst();
+    atOnce |= phase.refreshesFirst;
     own |= here;
     others |= !here && attention.hasLists();
   }

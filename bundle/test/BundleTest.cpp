@@ -8,6 +8,7 @@
 #include "bundle/format/Bundle.h"
 #include "bundle/abi/Abi.h"
 #include "bundle/format/ManifestJson.h"
+#include "bundle/test/Says.h"
 #include "bundle/test/TestManifest.h"
 
 #define XXH_INLINE_ALL
@@ -25,6 +26,7 @@
 
 using namespace heddle;
 using namespace heddle::bundle;
+using heddle::bundle::test::says;
 
 namespace {
 
@@ -46,9 +48,7 @@ std::string refusal(std::string bytes) {
   return bundle ? "" : bundle.error().text();
 }
 
-#define EXPECT_REFUSED(bytes, text)                                            \
-  EXPECT_NE(refusal(bytes).find(text), std::string::npos)                      \
-      << "found: " << refusal(bytes)
+#define EXPECT_REFUSED(bytes, text) EXPECT_TRUE(says(refusal(bytes), text))
 
 /// Bundles as an attacker would make them: with right checksums.
 struct Forger {
@@ -217,9 +217,9 @@ TEST(Bundle, OtherVersionsAreRefused) {
   manifest.abi = heddle::abi::abiVersion + 1;
   Result<std::string> bytes = Bundle::serialize(manifest, {});
   ASSERT_FALSE(bytes);
-  EXPECT_NE(bytes.error().text().find(
-                "ABI version " + std::to_string(heddle::abi::abiVersion + 1)),
-            std::string::npos);
+  EXPECT_TRUE(
+      says(bytes.error().text(),
+           "ABI version " + std::to_string(heddle::abi::abiVersion + 1)));
 }
 
 TEST(Bundle, NamesTheSectionsOfItsTargets) {
@@ -284,17 +284,15 @@ TEST(Bundle, WhatIsNoFileIsRefused) {
     Result<Bundle> bundle = Bundle::read(path);
     return bundle ? std::string() : bundle.error().text();
   };
-  EXPECT_NE(refused(folder.path).find("is a directory"), std::string::npos);
-  EXPECT_NE(refused(folder.path + "/none").find("No such file"),
-            std::string::npos);
-  EXPECT_NE(refused("/dev/zero").find("is a device or pipe"),
-            std::string::npos);
+  EXPECT_TRUE(says(refused(folder.path), "is a directory"));
+  EXPECT_TRUE(says(refused(folder.path + "/none"), "No such file"));
+  EXPECT_TRUE(says(refused("/dev/zero"), "is a device or pipe"));
   std::string pipe = folder.path + "/pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_NE(refused(pipe).find("is a device or pipe"), std::string::npos);
+  EXPECT_TRUE(says(refused(pipe), "is a device or pipe"));
   std::string empty = folder.path + "/empty";
   std::ofstream(empty).flush();
-  EXPECT_NE(refused(empty).find("the file is empty"), std::string::npos);
+  EXPECT_TRUE(says(refused(empty), "the file is empty"));
   // A terabyte of holes, as its header says: refused before anything is
   // allocated.
   std::string holes = folder.path + "/holes";
@@ -302,8 +300,7 @@ TEST(Bundle, WhatIsNoFileIsRefused) {
   forger.put<uint64_t>(16, uint64_t{1} << 40);
   std::ofstream(holes) << forger.bytes;
   if (::truncate(holes.c_str(), int64_t{1} << 40) == 0)
-    EXPECT_NE(refused(holes).find("more than any bundle may"),
-              std::string::npos);
+    EXPECT_TRUE(says(refused(holes), "more than any bundle may"));
 }
 
 TEST(Bundle, WritingFailsCleanly) {
@@ -312,10 +309,9 @@ TEST(Bundle, WritingFailsCleanly) {
     Status status = Bundle::write(path, testManifest(), {});
     return status ? std::string() : status.error().text();
   };
-  EXPECT_NE(write(folder.path).find("is a directory"), std::string::npos);
-  EXPECT_NE(write(folder.path + "/no/such/x.hdl").find("No such file"),
-            std::string::npos);
-  EXPECT_NE(write("").find("empty"), std::string::npos);
+  EXPECT_TRUE(says(write(folder.path), "is a directory"));
+  EXPECT_TRUE(says(write(folder.path + "/no/such/x.hdl"), "No such file"));
+  EXPECT_TRUE(says(write(""), "empty"));
   EXPECT_TRUE(folder.files().empty());
   Status badName =
       Bundle::write(folder.path + "/x.hdl", testManifest(), {{"a b", ""}});

@@ -258,17 +258,16 @@ TEST(Manifest, RefusesTargetsThatCannotBe) {
                       "targets[1].triple: \"nvptx\" is no triple of a cuda");
   for (const char *cpu : {"", "sm_", "sm_9", "sm_9000", "sm_90b", "sm_90aa",
                           "compute_90", "sm_a90", "../../x"})
-    EXPECT_NE(cudaRefusal([&](Json &json) {
-                json["targets"][1]["cpu"] = cpu;
-              }).find("targets[1].cpu"),
-              std::string::npos)
+    EXPECT_TRUE(
+        says(cudaRefusal([&](Json &json) { json["targets"][1]["cpu"] = cpu; }),
+             "targets[1].cpu"))
         << cpu;
   for (const Json &features :
        {Json::array(), Json{"ptx"}, Json{"sm_90"}, Json{"ptx80", "ptx81"}})
-    EXPECT_NE(cudaRefusal([&](Json &json) {
-                json["targets"][1]["features"] = features;
-              }).find("targets[1].features: expected the PTX version"),
-              std::string::npos)
+    EXPECT_TRUE(says(cudaRefusal([&](Json &json) {
+                       json["targets"][1]["features"] = features;
+                     }),
+                     "targets[1].features: expected the PTX version"))
         << features;
 }
 
@@ -340,10 +339,10 @@ TEST(Manifest, RefusesFormsOfOtherTargets) {
                       "only attention in bf16 or f16 has tensor maps");
 
   for (int threads : {0, 1, 48, 1056})
-    EXPECT_NE(cudaRefusal([&](Json &json) {
-                json["kernels"][0]["variants"][1]["threads"] = threads;
-              }).find("kernels[0].variants[1].threads"),
-              std::string::npos)
+    EXPECT_TRUE(says(cudaRefusal([&](Json &json) {
+                       json["kernels"][0]["variants"][1]["threads"] = threads;
+                     }),
+                     "kernels[0].variants[1].threads"))
         << threads;
   EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"][1]["shared_bytes"] =
                           232449,
@@ -478,9 +477,7 @@ TEST(Manifest, ReadsOfLayersBeforeAreTaken) {
   EXPECT_EQ(read(0, 1), "");
   // Layer 0 is the default rule's, which begins before.
   for (auto [first, last] : {std::pair(1, 2), std::pair(-2, -1)})
-    EXPECT_NE(read(first, last).find("nor layers before its own refresh"),
-              std::string::npos)
-        << read(first, last);
+    EXPECT_TRUE(says(read(first, last), "nor layers before its own refresh"));
 }
 
 TEST(Manifest, WritesNamesThatAreNotUtf8) {

@@ -143,7 +143,7 @@ TEST(PhaseChecks, RefusesOtherMeasures) {
                      const std::string &wanted) {
     const std::string found = refusal(
         manifest, [&](Json &json) { change(json["rules"][0]["phases"][2]); });
-    EXPECT_NE(found.find(wanted), std::string::npos) << "found: " << found;
+    EXPECT_TRUE(says(found, wanted)) << "found: " << found;
   };
   const std::string kept =
       "expected drift(attention, below = 0.9, within = 8, layer = 0) with "
@@ -193,13 +193,13 @@ TEST(PhaseChecks, RefusesOtherMeasures) {
   refused([](Json &phase) { phase["measures"][0]["kernels"] = 1; },
           at + "[0]: the field \"kernels\" is not known");
   // Nor is anything measured of what a phase's every step refreshes.
-  EXPECT_NE(refusal(manifest,
-                    [](Json &json) {
-                      Json &phases = json["rules"][0]["phases"];
-                      phases[0]["measures"] = Json(phases[1]["measures"]);
-                    })
-                .find("rules[0].phases[0].measures: measures drift(attention, "
-                      "below = 0.9, within = 8, layer = 0) with dense_lse, "
-                      "expected nothing"),
-            std::string::npos);
+  EXPECT_TRUE(says(refusal(manifest,
+                           [](Json &json) {
+                             Json &phases = json["rules"][0]["phases"];
+                             phases[0]["measures"] =
+                                 Json(phases[1]["measures"]);
+                           }),
+                   "rules[0].phases[0].measures: measures drift(attention, "
+                   "below = 0.9, within = 8, layer = 0) with dense_lse, "
+                   "expected nothing"));
 }

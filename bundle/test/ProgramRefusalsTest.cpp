@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/program/ProgramChecks.h"
+#include "bundle/test/Says.h"
 #include "bundle/test/TestManifest.h"
 
 #include <gtest/gtest.h>
@@ -16,6 +17,7 @@
 
 using namespace heddle;
 using namespace heddle::bundle;
+using heddle::bundle::test::says;
 
 namespace {
 
@@ -38,9 +40,6 @@ TEST(ProgramRefusals, SelectionsGoByRangesOfPositions) {
     change(selection);
     std::optional<ProgramProblem> problem = checkProgram(manifest);
     return problem ? problem->what : "";
-  };
-  auto says = [](const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
   };
   EXPECT_EQ(refusal([](Selection &) {}), "");
   EXPECT_EQ(refusal([](Selection &s) { s.rows = s.always = 2; }), "");
@@ -154,7 +153,7 @@ TEST(ProgramRefusals, SelectionsAreWithinOneListThatIsThere) {
       {[](Selection &outer, Selection &) { outer.cadence.from = 3; },
        "let both begin at one step"}};
   for (const auto &[change, part] : wrong)
-    EXPECT_NE(refusal(change).find(part), std::string::npos) << refusal(change);
+    EXPECT_TRUE(says(refusal(change), part));
 }
 
 TEST(ProgramRefusals, AttentionOutsideIsKeptOfEveryRowOverKeysThatStay) {
@@ -184,9 +183,6 @@ TEST(ProgramRefusals, AttentionOutsideIsKeptOfEveryRowOverKeysThatStay) {
     change(manifest);
     std::optional<ProgramProblem> problem = checkProgram(manifest);
     return problem ? problem->what : "";
-  };
-  auto says = [](const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
   };
   EXPECT_EQ(refusal([](Manifest &) {}), "");
   EXPECT_EQ(refusal([](Manifest &m) { m.reuse.inside = 3; }), "");
@@ -263,10 +259,9 @@ TEST(ProgramRefusals, DriftIsMeasuredFromOneCadenceInALayer) {
   std::optional<ProgramProblem> problem = checkProgram(manifest);
   ASSERT_TRUE(problem);
   EXPECT_EQ(problem->at, ProgramProblem::At::Pass);
-  EXPECT_NE(problem->what.find("goes by drift(below = 0.9, within = 8) beside "
-                               "drift(below = 0.9, within = 9)"),
-            std::string::npos)
-      << problem->what;
+  EXPECT_TRUE(says(problem->what,
+                   "goes by drift(below = 0.9, within = 8) beside "
+                   "drift(below = 0.9, within = 9)"));
   other = drift;
   other.layer = 2;
   other.fraction = {1, 2};
@@ -284,8 +279,8 @@ TEST(ProgramRefusals, DriftIsMeasuredFromOneCadenceInALayer) {
   problem = checkProgram(manifest);
   ASSERT_TRUE(problem);
   EXPECT_EQ(problem->at, ProgramProblem::At::Commit);
-  EXPECT_NE(problem->what.find("what is computed and not what is committed"),
-            std::string::npos);
+  EXPECT_TRUE(
+      says(problem->what, "what is computed and not what is committed"));
 }
 
 /// What a schedule that revokes must not say, beside the same without it.
@@ -322,34 +317,31 @@ TEST(ProgramRefusals, RevokedTokensAreMasksForAllThatGoesByThem) {
         setOf(Kind::FromBlock), setOf(Kind::All)})
     EXPECT_EQ(refusal({whole}, none), "");
   const std::string stale = "need not hold what a commit with `revoke` made";
-  EXPECT_NE(refusal({setOf(Kind::Undecoded, 4)}, none).find(stale),
-            std::string::npos);
+  EXPECT_TRUE(says(refusal({setOf(Kind::Undecoded, 4)}, none), stale));
   EXPECT_EQ(
       refusal({setOf(Kind::Undecoded, 4), setOf(Kind::Undecoded), both}, none),
       "");
   // What was masked then need not hold what is masked now.
-  EXPECT_NE(refusal({setOf(Kind::Undecoded), fixed}, none)
-                .find("need not hold the first masked position"),
-            std::string::npos);
+  EXPECT_TRUE(says(refusal({setOf(Kind::Undecoded), fixed}, none),
+                   "need not hold the first masked position"));
   // What was decoded then may hold it.
   fixed.of = {2};
-  EXPECT_NE(refusal({setOf(Kind::All), setOf(Kind::Response),
-                     setOf(Kind::Decoded), fixed, except},
-                    none)
-                .find("need not hold the first masked position"),
-            std::string::npos);
+  EXPECT_TRUE(says(refusal({setOf(Kind::All), setOf(Kind::Response),
+                            setOf(Kind::Decoded), fixed, except},
+                           none),
+                   "need not hold the first masked position"));
   fixed.of = {0};
   EXPECT_EQ(refusal({setOf(Kind::Prompt), setOf(Kind::Response),
                      setOf(Kind::Decoded), fixed, except},
                     none),
             "");
   // An order.
-  EXPECT_NE(refusal({setOf(Kind::Response)},
-                    [](Manifest &manifest) {
-                      manifest.commit.kind = CommitRule::Kind::RandomOrder;
-                    })
-                .find("revokes tokens, of which an order"),
-            std::string::npos);
+  EXPECT_TRUE(says(refusal({setOf(Kind::Response)},
+                           [](Manifest &manifest) {
+                             manifest.commit.kind =
+                                 CommitRule::Kind::RandomOrder;
+                           }),
+                   "revokes tokens, of which an order"));
 }
 
 /// What a schedule that edits must not say, beside the same without it.
@@ -378,13 +370,12 @@ TEST(ProgramRefusals, EditedTokensAreComputedAnew) {
     EXPECT_EQ(refusal({setOf(kind)}, start), "");
   for (Kind kind : {Kind::Block, Kind::FromBlock}) {
     EXPECT_EQ(refusal({setOf(kind)}, block), "");
-    EXPECT_NE(refusal({setOf(kind)}, start).find(stale), std::string::npos)
+    EXPECT_TRUE(says(refusal({setOf(kind)}, start), stale))
         << "the last step of a block edits too";
   }
   Positions both = setOf(Kind::Union);
   both.of = {0, 1};
-  EXPECT_NE(refusal({setOf(Kind::Undecoded)}, start).find(stale),
-            std::string::npos);
+  EXPECT_TRUE(says(refusal({setOf(Kind::Undecoded)}, start), stale));
   EXPECT_EQ(
       refusal({setOf(Kind::Undecoded), setOf(Kind::Committed, 1), both}, start),
       "");

@@ -7,6 +7,7 @@
 
 #include "bundle/program/Program.h"
 #include "bundle/program/ProgramChecks.h"
+#include "bundle/test/Says.h"
 #include "bundle/test/TestManifest.h"
 
 #include <gtest/gtest.h>
@@ -16,6 +17,7 @@
 
 using namespace heddle;
 using namespace heddle::bundle;
+using heddle::bundle::test::says;
 
 namespace {
 
@@ -219,10 +221,9 @@ TEST(Program, StepsOfDriftAreThoseOfLayersBefore) {
     EXPECT_FALSE(rulesOfLayers(withRule(manifest), layers)) << layers;
   const std::string why =
       rulesOfLayers(withRule(manifest), 2).takeError().text();
-  EXPECT_NE(why.find("goes by drift(below = 0.9, within = 8, layer = 1) and by "
-                     "drift(below = 0.9, within = 8), which are of one layer"),
-            std::string::npos)
-      << why;
+  EXPECT_TRUE(says(why,
+                   "goes by drift(below = 0.9, within = 8, layer = 1) and by "
+                   "drift(below = 0.9, within = 8), which are of one layer"));
 }
 
 // A block that is not decoded when its planned steps are over goes on.

@@ -9,6 +9,7 @@
 #define HEDDLE_BUNDLE_TEST_REFUSAL_H
 
 #include "bundle/format/ManifestJson.h"
+#include "bundle/test/Says.h"
 #include "bundle/test/TestManifest.h"
 
 #include "nlohmann/json.hpp"
@@ -19,6 +20,16 @@
 namespace heddle::bundle::test {
 
 using Json = nlohmann::ordered_json;
+
+/// The manifest as it is read from its text, which it has again.
+inline Manifest readBack(const Manifest &whole) {
+  Result<Manifest> back = manifestFromJson(toJson(whole));
+  EXPECT_TRUE(back) << back.error().text();
+  if (!back)
+    return {};
+  EXPECT_EQ(toJson(*back), toJson(whole));
+  return std::move(*back);
+}
 
 /// The error of a manifest after `change`, or "" if it is accepted.
 inline std::string refusal(const Manifest &whole,
@@ -46,12 +57,9 @@ inline Json sinksOf(const Json &share) {
 inline Json fourSinks() { return {{"kind", "sinks"}, {"size", 4}}; }
 
 #define EXPECT_REFUSED(change, text)                                           \
-  EXPECT_NE(refusal([](Json &json) { change; }).find(text), std::string::npos) \
-      << "found: " << refusal([](Json &json) { change; })
+  EXPECT_TRUE(says(refusal([](Json &json) { change; }), text))
 #define EXPECT_CUDA_REFUSED(change, text)                                      \
-  EXPECT_NE(cudaRefusal([](Json &json) { change; }).find(text),                \
-            std::string::npos)                                                 \
-      << "found: " << cudaRefusal([](Json &json) { change; })
+  EXPECT_TRUE(says(cudaRefusal([](Json &json) { change; }), text))
 
 } // namespace heddle::bundle::test
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/explain/Simulation.h"
+#include "bundle/test/Says.h"
 #include "tools/explain/RequestOptions.h"
 #include "tools/explain/page/SequencePicture.h"
 
@@ -22,6 +23,7 @@
 using namespace heddle;
 using namespace heddle::bundle;
 using namespace heddle::explain;
+using heddle::bundle::test::says;
 
 namespace {
 
@@ -57,6 +59,37 @@ Manifest surestOfBlocks(int64_t count) {
   return manifest;
 }
 
+void expectSays(const Status &status, const std::string &what) {
+  ASSERT_FALSE(status) << what;
+  EXPECT_TRUE(says(status.error().text(), what));
+}
+
+/// A token of a log, and a line of one; `more`: further fields.
+std::string commit(int64_t position, const std::string &more = "") {
+  return R"({"sequence":0,"token":7,"position":)" + std::to_string(position) +
+         more + "}";
+}
+std::string line(const std::vector<std::string> &commits,
+                 const std::string &more = "") {
+  std::string all;
+  for (const std::string &each : commits)
+    all += (all.empty() ? "" : ",") + each;
+  return R"({"commits":[)" + all + "]" + more + "}\n";
+}
+
+/// Follows the run of a log.
+Status following(const Manifest &manifest, SimulationRequest request,
+                 const std::string &text,
+                 const std::function<void(const SimulatedStep &)> &observer) {
+  Result<RunLog> log = readRunLog(text);
+  if (!log)
+    return log.takeError();
+  request.maskToken = 1;
+  request.eosToken = 2;
+  request.follow = std::make_shared<const RunLog>(std::move(*log));
+  return simulate(manifest, request, observer);
+}
+
 TEST(Simulation, RunsTheRowsOfABlock) {
   int64_t steps = 0, committed = 0;
   std::vector<int64_t> active;
@@ -85,10 +118,7 @@ TEST(Simulation, SaysWhyAScheduleCannotRun) {
   manifest.passes.erase(manifest.passes.begin());
   Status status = simulate(manifest, {.steps = 8, .length = 24, .prompt = 8},
                            [](const SimulatedStep &) {});
-  ASSERT_FALSE(status);
-  EXPECT_NE(status.error().text().find("has not been computed at any step"),
-            std::string::npos)
-      << status.error().text();
+  expectSays(status, "has not been computed at any step");
   EXPECT_FALSE(simulate(ofBlocks(), {.steps = 1 << 20, .length = 1 << 20},
                         [](const SimulatedStep &) {}));
 }
@@ -179,30 +209,18 @@ TEST(Simulation, FollowsARunThatRevokes) {
   manifest.commit.count = 2;
   manifest.commit.revokeBelow = {9, 10};
   auto follow = [&](const std::string &second, std::string *rows = nullptr) {
-    auto commit = [](int position) {
-      return R"({"sequence":0,"token":7,"position":)" +
-             std::to_string(position) + "}";
-    };
     const std::string revoked =
-        R"({"sequence":0,"token":1,"revoked":true,"position":)";
-    Result<RunLog> log = readRunLog(
-        R"({"commits":[)" + commit(4) + "," + commit(6) + "]}\n" +
-        R"({"commits":[)" + revoked + second + "}," + commit(5) + "," +
-        commit(7) + "]}\n" + R"({"commits":[)" + commit(4) + "]}\n");
-    EXPECT_TRUE(log) << log.error().text();
-    return simulate(manifest,
-                    {.steps = 4,
-                     .length = 8,
-                     .prompt = 4,
-                     .maskToken = 1,
-                     .eosToken = 2,
-                     .follow = std::make_shared<const RunLog>(std::move(*log))},
-                    [&](const SimulatedStep &step) {
-                      if (rows)
-                        *rows += std::to_string(step.logitRows) + ":" +
-                                 std::to_string(step.commits.size()) + ":" +
-                                 std::to_string(step.revoked.size()) + " ";
-                    });
+        R"({"sequence":0,"token":1,"revoked":true,"position":)" + second + "}";
+    return following(manifest, {.steps = 4, .length = 8, .prompt = 4},
+                     line({commit(4), commit(6)}) +
+                         line({revoked, commit(5), commit(7)}) +
+                         line({commit(4)}),
+                     [&](const SimulatedStep &step) {
+                       if (rows)
+                         *rows += std::to_string(step.logitRows) + ":" +
+                                  std::to_string(step.commits.size()) + ":" +
+                                  std::to_string(step.revoked.size()) + " ";
+                     });
   };
   // Of four masks; of two and two tokens; the last, of which none is asked.
   std::string rows;
@@ -211,12 +229,8 @@ TEST(Simulation, FollowsARunThatRevokes) {
   EXPECT_EQ(rows, "4:2:0 4:2:1 1:1:0 ");
   for (const char *other : {"5", "2", "70"}) {
     status = follow(other);
-    ASSERT_FALSE(status) << other;
-    EXPECT_NE(status.error().text().find(
-                  std::string("step 2 of the log revokes position ") + other +
-                  ", whose token is to stay"),
-              std::string::npos)
-        << status.error().text();
+    expectSays(status, std::string("step 2 of the log revokes position ") +
+                           other + ", whose token is to stay");
   }
 }
 
@@ -225,39 +239,27 @@ TEST(Simulation, FollowsARunThatVerifiesDrafts) {
   Manifest manifest;
   manifest.commit.drafts = 2;
   auto follow = [&](const std::string &second, std::string *passes = nullptr) {
-    auto commit = [](int position, int step) {
-      return R"({"sequence":0,"token":7,"position":)" +
-             std::to_string(position) + R"(,"step":)" + std::to_string(step) +
-             "}";
+    auto made = [](int position, int step) {
+      return commit(position, R"(,"step":)" + std::to_string(step));
     };
     auto pass = [](int rows, int heads, int copies, int steps) {
-      return R"({"rows":)" + std::to_string(rows) + R"(,"logit_rows":)" +
+      return R"(,"rows":)" + std::to_string(rows) + R"(,"logit_rows":)" +
              std::to_string(heads) + R"(,"verified":[{"sequence":0,"copies":)" +
              std::to_string(copies) + R"(,"steps":)" + std::to_string(steps) +
-             R"(}],"commits":[)";
+             "}]";
     };
-    Result<RunLog> log =
-        readRunLog(pass(8, 4, 1, 1) + commit(4, 1) + "]}\n" +
-                   pass(24, 6, 3, 2) + commit(7, 2) + "," + commit(5, 3) +
-                   "]}\n" + second + pass(8, 1, 1, 1) + commit(6, 4) + "]}\n");
-    EXPECT_TRUE(log) << log.error().text();
-    if (!log)
-      return Status::success();
-    return simulate(manifest,
-                    {.steps = 4,
-                     .length = 8,
-                     .prompt = 4,
-                     .maskToken = 1,
-                     .eosToken = 2,
-                     .follow = std::make_shared<const RunLog>(std::move(*log))},
-                    [&](const SimulatedStep &step) {
-                      if (passes)
-                        *passes += std::to_string(step.place.step) + ":" +
-                                   std::to_string(step.sequences) + ":" +
-                                   std::to_string(step.copies) + ":" +
-                                   std::to_string(step.logitRows) + ":" +
-                                   std::to_string(step.commits.size()) + " ";
-                    });
+    return following(manifest, {.steps = 4, .length = 8, .prompt = 4},
+                     line({made(4, 1)}, pass(8, 4, 1, 1)) +
+                         line({made(7, 2), made(5, 3)}, pass(24, 6, 3, 2)) +
+                         second + line({made(6, 4)}, pass(8, 1, 1, 1)),
+                     [&](const SimulatedStep &step) {
+                       if (passes)
+                         *passes += std::to_string(step.place.step) + ":" +
+                                    std::to_string(step.sequences) + ":" +
+                                    std::to_string(step.copies) + ":" +
+                                    std::to_string(step.logitRows) + ":" +
+                                    std::to_string(step.commits.size()) + " ";
+                     });
   };
   std::string passes;
   Status status = follow("", &passes);
@@ -267,17 +269,10 @@ TEST(Simulation, FollowsARunThatVerifiesDrafts) {
                   R"("copies":1,"steps":1}],"commits":[{"sequence":0,)"
                   R"("token":7,"position":6,"step":9}]})"
                   "\n");
-  ASSERT_FALSE(status);
-  EXPECT_NE(status.error().text().find("pass 3 of the log commits at a step "
-                                       "that it does not make"),
-            std::string::npos)
-      << status.error().text();
+  expectSays(status,
+             "pass 3 of the log commits at a step that it does not make");
   manifest.commit.drafts = 0;
-  status = follow("");
-  ASSERT_FALSE(status);
-  EXPECT_NE(status.error().text().find("but not that the schedule verifies"),
-            std::string::npos)
-      << status.error().text();
+  expectSays(follow(""), "but not that the schedule verifies");
   for (const char *wrong :
        {R"("verified":[{"sequence":0,"copies":1,"steps":2}])",
         R"("verified":[{"sequence":0,"copies":66,"steps":1}])",
@@ -285,8 +280,7 @@ TEST(Simulation, FollowsARunThatVerifiesDrafts) {
     Result<RunLog> log = readRunLog(R"({"commits":[],"logit_rows":1,)" +
                                     std::string(wrong) + "}\n");
     ASSERT_FALSE(log) << wrong;
-    EXPECT_NE(log.error().text().find("verifies no number of copies"),
-              std::string::npos);
+    EXPECT_TRUE(says(log.error().text(), "verifies no number of copies"));
   }
 }
 
@@ -310,23 +304,12 @@ TEST(RunLog, OfABatchIsRefusedAsThat) {
 TEST(Simulation, FollowsBothSequencesOfAGuidedRun) {
   Manifest manifest;
   auto follow = [&](int rows, std::string &sequences) {
-    std::string text;
-    for (int position : {2, 3})
-      text += R"({"commits":[{"sequence":0,"token":7,"position":)" +
-              std::to_string(position) + R"(}],"rows":)" +
-              std::to_string(rows) + "}\n";
-    Result<RunLog> log = readRunLog(text);
-    EXPECT_TRUE(log) << log.error().text();
-    return simulate(manifest,
-                    {.steps = 2,
-                     .length = 4,
-                     .prompt = 2,
-                     .maskToken = 1,
-                     .eosToken = 2,
-                     .follow = std::make_shared<const RunLog>(std::move(*log))},
-                    [&](const SimulatedStep &step) {
-                      sequences += std::to_string(step.sequences);
-                    });
+    const std::string computed = R"(,"rows":)" + std::to_string(rows);
+    return following(manifest, {.steps = 2, .length = 4, .prompt = 2},
+                     line({commit(2)}, computed) + line({commit(3)}, computed),
+                     [&](const SimulatedStep &step) {
+                       sequences += std::to_string(step.sequences);
+                     });
   };
   for (auto [rows, expected] : {std::pair(4, "11"), {8, "22"}}) {
     std::string sequences;
@@ -349,45 +332,27 @@ TEST(Simulation, FollowsARunThatEdits) {
   manifest.commit.count = 2;
   manifest.commit.editAbove = {1, 2};
   manifest.commit.furtherPasses = 2;
-  auto follow = [&](const std::string &third, std::string *rows = nullptr) {
-    auto commit = [](const std::string &position, const char *how) {
-      return R"({"sequence":0,"token":7)" + std::string(how) +
-             R"(,"position":)" + position + "}";
-    };
-    const char *edited = R"(,"edited":true)";
-    Result<RunLog> log = readRunLog(
-        R"({"commits":[)" + commit("4", "") + "," + commit("6", "") + "]}\n" +
-        R"({"commits":[)" + commit("4", edited) + "," + commit("5", "") + "," +
-        commit("7", "") + "]}\n" + R"({"commits":[)" + commit(third, edited) +
-        "]}\n" + R"({"commits":[]})");
-    EXPECT_TRUE(log) << log.error().text();
-    return simulate(manifest,
-                    {.steps = 4,
-                     .length = 8,
-                     .prompt = 4,
-                     .maskToken = 1,
-                     .eosToken = 2,
-                     .follow = std::make_shared<const RunLog>(std::move(*log))},
-                    [&](const SimulatedStep &step) {
-                      if (rows)
-                        *rows += std::to_string(step.logitRows) + ":" +
-                                 std::to_string(step.commits.size()) + " ";
-                    });
+  auto follow = [&](int64_t third, std::string *rows = nullptr) {
+    const std::string edited = R"(,"edited":true)";
+    return following(manifest, {.steps = 4, .length = 8, .prompt = 4},
+                     line({commit(4), commit(6)}) +
+                         line({commit(4, edited), commit(5), commit(7)}) +
+                         line({commit(third, edited)}) + line({}),
+                     [&](const SimulatedStep &step) {
+                       if (rows)
+                         *rows += std::to_string(step.logitRows) + ":" +
+                                  std::to_string(step.commits.size()) + " ";
+                     });
   };
   // Two steps that commit and two further passes, each of the block's rows.
   std::string rows;
-  Status status = follow("5", &rows);
+  Status status = follow(5, &rows);
   ASSERT_TRUE(status) << status.error().text();
   EXPECT_EQ(rows, "4:2 4:2 4:0 4:0 ");
-  for (const char *other : {"2", "70"}) {
-    status = follow(other);
-    ASSERT_FALSE(status) << other;
-    EXPECT_NE(status.error().text().find(
-                  std::string("step 3 of the log edits position ") + other +
-                  ", whose token is to stay"),
-              std::string::npos)
-        << status.error().text();
-  }
+  for (int64_t other : {2, 70})
+    expectSays(follow(other), "step 3 of the log edits position " +
+                                  std::to_string(other) +
+                                  ", whose token is to stay");
 }
 
 TEST(Simulation, TakesAsManyFurtherPassesAsThereMayBe) {
@@ -430,21 +395,12 @@ TEST(Simulation, FollowsPastConfidences) {
                     std::vector<std::vector<int32_t>> &active) {
     std::string text;
     for (size_t step = 0; step < predictions.size(); ++step)
-      text += R"({"commits":[{"sequence":0,"token":7,"position":)" +
-              std::to_string(2 + step) + "}]" + predictions[step] + "}\n";
-    Result<RunLog> log = readRunLog(text);
-    EXPECT_TRUE(log) << log.error().text();
-    return simulate(manifest,
-                    {.steps = 4,
-                     .length = 6,
-                     .prompt = 2,
-                     .maskToken = 1,
-                     .eosToken = 0,
-                     .follow = std::make_shared<const RunLog>(std::move(*log))},
-                    [&](const SimulatedStep &step) {
-                      active.emplace_back(step.active.begin(),
-                                          step.active.end());
-                    });
+      text += line({commit(2 + static_cast<int64_t>(step))}, predictions[step]);
+    return following(manifest, {.steps = 4, .length = 6, .prompt = 2}, text,
+                     [&](const SimulatedStep &step) {
+                       active.emplace_back(step.active.begin(),
+                                           step.active.end());
+                     });
   };
   auto predicted = [](std::vector<std::pair<int, double>> all) {
     std::string text;
@@ -464,16 +420,9 @@ TEST(Simulation, FollowsPastConfidences) {
                         {0, 1, 2, 3, 4, 5}, {3, 5}, {4}, {5}}))
       << "4 has what step 1 predicted of it";
   status = follow({"", "", "", ""}, active);
-  ASSERT_FALSE(status);
-  EXPECT_NE(status.error().text().find("of which the log says nothing"),
-            std::string::npos)
-      << status.error().text();
-  status = follow({predicted({{1, 0.5}}), "", "", ""}, active);
-  ASSERT_FALSE(status);
-  EXPECT_NE(status.error().text().find(
-                "step 1 of the log predicts position 1, which is not masked"),
-            std::string::npos)
-      << status.error().text();
+  expectSays(status, "of which the log says nothing");
+  expectSays(follow({predicted({{1, 0.5}}), "", "", ""}, active),
+             "step 1 of the log predicts position 1, which is not masked");
 }
 
 /// What is made up of confidences tells seeds apart.
@@ -527,9 +476,8 @@ TEST(Simulation, FollowsWhatDrifted) {
   const char *found[] = {"[null]", "[null]", "[null]",
                          "[0.95]", "[0.85]", "[null]"};
   for (int step = 0; step < 6; ++step)
-    lines += R"({"similarity":)" + std::string(found[step]) +
-             R"(,"commits":[{"sequence":0,"token":7,"position":)" +
-             std::to_string(4 + step) + "}]}\n";
+    lines += line({commit(4 + step)},
+                  R"(,"similarity":)" + std::string(found[step]));
   Result<RunLog> log = readRunLog(lines);
   ASSERT_TRUE(log) << log.error().text();
   EXPECT_EQ(
@@ -566,25 +514,16 @@ TEST(Simulation, FollowsWhichLayersDrifted) {
   const char *found[] = {"[null,null]", "[null,null]", "[null,null]",
                          "[0.95,0.8]",  "[null,null]", "[0.85,null]"};
   for (int step = 0; step < 6; ++step)
-    lines += R"({"similarity":)" + std::string(found[step]) +
-             R"(,"commits":[{"sequence":0,"token":7,"position":)" +
-             std::to_string(4 + step) + "}]}\n";
-  Result<RunLog> log = readRunLog(lines);
-  ASSERT_TRUE(log) << log.error().text();
-  SimulationRequest request{
-      .steps = 6,
-      .length = 10,
-      .prompt = 4,
-      .layers = 4,
-      .maskToken = 1,
-      .eosToken = 2,
-      .follow = std::make_shared<const RunLog>(std::move(*log))};
+    lines += line({commit(4 + step)},
+                  R"(,"similarity":)" + std::string(found[step]));
   std::vector<int64_t> whole; // [steps]: layers that compute all rows
-  Status status = simulate(manifest, request, [&](const SimulatedStep &step) {
-    whole.push_back(0);
-    for (int64_t layer = 0; layer < 4; ++layer)
-      whole.back() += step.layer(layer).rows.size() == 10;
-  });
+  Status status =
+      following(manifest, {.steps = 6, .length = 10, .prompt = 4, .layers = 4},
+                lines, [&](const SimulatedStep &step) {
+                  whole.push_back(0);
+                  for (int64_t layer = 0; layer < 4; ++layer)
+                    whole.back() += step.layer(layer).rows.size() == 10;
+                });
   ASSERT_TRUE(status) << status.error().text();
   EXPECT_EQ(whole, (std::vector<int64_t>{4, 0, 0, 2, 0, 3}));
 }
@@ -616,9 +555,8 @@ TEST(Simulation, LogsOfNoRunAreRefused) {
         R"({"commits":[],"similarity":["x"]})"}) {
     Result<explain::RunLog> log = explain::readRunLog(text);
     ASSERT_FALSE(log) << text;
-    EXPECT_NE(log.error().text().find("what heddle-run --steps-json writes"),
-              std::string::npos)
-        << log.error().text();
+    EXPECT_TRUE(
+        says(log.error().text(), "what heddle-run --steps-json writes"));
   }
 }
 
@@ -662,9 +600,7 @@ TEST(Simulation, LogsHoldTheLengths) {
     ASSERT_FALSE(request) << expected;
     EXPECT_EQ(request.error().text().find(expected), 0u)
         << request.error().text();
-    EXPECT_NE(request.error().text().find(path + " is of; give --"),
-              std::string::npos)
-        << request.error().text();
+    EXPECT_TRUE(says(request.error().text(), path + " is of; give --"));
   }
   // Of one that did not end, or of several sequences, the options say them.
   for (const char *last :

@@ -144,11 +144,17 @@ std::vector<std::pair<std::string, std::string>> examples() {
   return all;
 }
 
-TEST(Slips, SuggestWhatWasWritten) {
-  DialectRegistry registry;
-  registry.insert<HeddleDialect, arith::ArithDialect, math::MathDialect>();
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
+class Slips : public testing::Test {
+protected:
+  Slips() : context(MLIRContext::Threading::DISABLED) {
+    context
+        .loadDialect<HeddleDialect, arith::ArithDialect, math::MathDialect>();
+  }
+
+  MLIRContext context;
+};
+
+TEST_F(Slips, SuggestWhatWasWritten) {
   std::set<std::string> seen;
   int64_t count = 0, others = 0;
   for (const auto &[file, text] : examples()) {
@@ -240,11 +246,7 @@ bool isOfParser(StringRef message) {
   return false;
 }
 
-TEST(Slips, OfTokensAreSaidInWordsOfSchedules) {
-  DialectRegistry registry;
-  registry.insert<HeddleDialect, arith::ArithDialect, math::MathDialect>();
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
+TEST_F(Slips, OfTokensAreSaidInWordsOfSchedules) {
   std::set<std::string> seen;
   int64_t count = 0, advised = 0;
   for (const auto &[file, text] : examples()) {
@@ -291,11 +293,7 @@ TEST(Slips, OfTokensAreSaidInWordsOfSchedules) {
   llvm::outs() << count << " slips, " << advised << " with advice\n";
 }
 
-TEST(Slips, OfOtherLanguagesAreToldWhatToWrite) {
-  DialectRegistry registry;
-  registry.insert<HeddleDialect, arith::ArithDialect, math::MathDialect>();
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
+TEST_F(Slips, OfOtherLanguagesAreToldWhatToWrite) {
   std::set<std::string> seen;
   int64_t count = 0;
   auto expect = [&](StringRef file, std::string text, size_t begin, size_t size,
@@ -353,11 +351,7 @@ TEST(Slips, OfOtherLanguagesAreToldWhatToWrite) {
   llvm::outs() << count << " slips of other languages\n";
 }
 
-TEST(Slips, OfOrderAreSaidWhereAValueIsUsed) {
-  DialectRegistry registry;
-  registry.insert<HeddleDialect, arith::ArithDialect, math::MathDialect>();
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
+TEST_F(Slips, OfOrderAreSaidWhereAValueIsUsed) {
   int64_t count = 0;
   for (const auto &[file, text] : examples()) {
     SmallVector<StringRef> lines;

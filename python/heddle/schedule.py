@@ -834,27 +834,25 @@ def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
            last_alone: bool = False, strictly: bool = False, within: Optional[Positions] = None, on=None,
            at_most: Optional[Ratio] = None, least: Optional[int] = None, most: Optional[int] = None,
            revoke: Optional[Ratio] = None, revoke_by: Optional[str] = None, fewer_than: Optional[str] = None,
-           edit: Optional[Ratio] = None, further: Optional[int] = None,
-           renoise: bool = False, passes: Optional[int] = None, verify: Optional[int] = None,
-           stop: Optional[str] = None) -> Schedule:
+           edit: Optional[Ratio] = None, further: Optional[int] = None, renoise: bool = False,
+           passes: Optional[int] = None, verify: Optional[int] = None, stop: Optional[str] = None) -> Schedule:
     """Which predictions become tokens.
 
     kind: "quota", "above" (value: a confidence, 0 to 1), "factor" (value: a ratio), "best" (value: how many),
-    "timesteps", "even", "even_above" (a confidence), "entropy" (a sum in nats) or "random_order". last_alone: with "factor", the last candidate is
-    taken where it alone fails. strictly: with "above" and "even_above", confidences exceed the value. within: positions
-    that may be committed. on: a cadence or several, whose steps alone it is for. at_most: of the candidates of a step at
-    most this share, but `least` if that is less, and `most` if it is more. revoke: tokens of the block whose probability
-    falls below it become masks again, fewer at a step than it commits. revoke_by: "shadow", by the probability in a
-    second view of the block, of masks, or "row". fewer_than: "step_before", fewer than the block's step before
-    committed, or "step". edit: tokens of the block in whose place the model now predicts another one, with this
-    probability and more, become that one. further: with edit, at most so many more passes of a block whose masks are
-    gone, while each changes something. renoise: masks of the block are read as noise, drawn anew at each step.
-    passes: the fewest steps of a block. verify: so many steps at most are drafted
-    ahead and verified in one forward pass, for the same tokens. stop: "eos" or "eos, narrowing". TypeError for a value,
-    last_alone or strictly that the kind has not and for what comes without at_most, revoke or edit, ValueError for
-    another word. Source: docs/Spec/Commit.md."""
-    _one_of(kind, "commit", ("quota", "above", "factor", "best", "timesteps", "even",
-                             "even_above", "entropy", "random_order"))
+    "timesteps", "even", "even_above" (a confidence), "entropy" (a sum in nats) or "random_order". last_alone: with
+    "factor", the last candidate is taken where it alone fails. strictly: with "above" and "even_above", confidences
+    exceed the value. within: positions that may be committed. on: a cadence or several, whose steps alone it is for.
+    at_most: of the candidates of a step at most this share, but `least` if that is less, and `most` if it is more.
+    revoke: tokens of the block whose probability falls below it become masks again, fewer at a step than it commits.
+    revoke_by: "shadow", by the probability in a second view of the block, of masks, or "row". fewer_than:
+    "step_before", fewer than the block's step before committed, or "step". edit: tokens of the block in whose place
+    the model now predicts another one, with this probability and more, become that one. further: with edit, at most
+    so many more passes of a block whose masks are gone, while each changes something. renoise: masks of the block are
+    read as noise, drawn anew at each step. passes: the fewest steps of a block. verify: so many steps at most are
+    drafted ahead and verified in one forward pass, for the same tokens. stop: "eos" or "eos, narrowing". TypeError
+    for a value, last_alone or strictly that the kind has not and for what comes without at_most, revoke or edit,
+    ValueError for another word. Source: docs/Spec/Commit.md."""
+    _one_of(kind, "commit", "quota above factor best timesteps even even_above entropy random_order".split())
     text = f"commit {kind}"
     if (value is not None) != (kind in ("above", "factor", "best", "even_above", "entropy")):
         raise TypeError(f"commit: {kind!r} takes {'no' if value is not None else 'a'} value")

@@ -41,6 +41,7 @@ for command, code in [
         ([heddlec, schedule, "--explain", "--model=" + model], 2),
         ([heddlec, schedule, "--explain", "--follow=" + damaged], 2),
         ([heddlec, schedule, "-o", schedule], 2), ([heddlec, schedule, "--tuning=" + damaged], 1),
+        ([heddlec, schedule, "--crossovers=" + damaged], 1),
         ([bundle, "verify", damaged], 1), ([bundle, "dump", place], 1),
         ([bundle, "dump", made, "--section=" + NAME], 1), ([bundle, NAME], 2),
         ([bundle, "dump", made, "--section=plan", "-o", made], 1),

@@ -398,18 +398,20 @@ TEST_F(RandomSchedules, ATermMoreAddsPairsAlone) {
   EXPECT_GT(widened, 100);
 }
 
-/// Plans that fall back verify, read none of those lists and are found to keep
-/// no others of their kind by whoever explains them; what stays is as it was.
+/// Plans that fall back are those of the schedules that say `dense` in place of
+/// the selections, and whoever explains them finds that none is left that would
+/// fall back.
 TEST_F(RandomSchedules, FallBackToDense) {
   std::string table;
   for (const char *lists : {"columns", "blocks"})
     for (const char *group : {"16", "32", "64", "128"})
       table += std::string(table.empty() ? "" : ", ") +
                R"({"target": "x86-64-v3", "lists": ")" + lists +
-               R"(", "group": )" + group + R"(, "percent": 30})";
+               R"(", "group": )" + group + R"(, "percent": 15})";
   table = R"({"dense_above": [)" + table + "]}";
-  int fallen = 0, partly = 0;
-  for (uint32_t seed = first; seed <= last && !HasFailure(); ++seed) {
+  int fallen = 0;
+  const uint32_t end = first == last ? last : 2000; // plans alone, few of which
+  for (uint32_t seed = first; seed <= end && !HasFailure(); ++seed) {
     std::mt19937 random(seed);
     const std::string text = test::drawSchedule(random).text();
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + text);
@@ -419,28 +421,33 @@ TEST_F(RandomSchedules, FallBackToDense) {
     if (!before)
       continue;
     fallen += !after->fallbacks.empty();
-    if (after->fallbacks.empty()) {
-      EXPECT_EQ(bundle::toJson(*before), bundle::toJson(*after));
-    } else {
-      EXPECT_LE(shareOf(*before), shareOf(*after));
-      partly += !after->selections.empty();
+    std::string byHand = text;
+    bool isWithin = false; // and chosen still
+    for (const bundle::Fallback &each : after->fallbacks) {
+      isWithin |= text.find("within %" + each.selection + " ") != text.npos;
+      byHand = std::regex_replace(
+          byHand, std::regex("(%" + each.selection + " = )select.*"),
+          "$1dense");
+    }
+    if (!isWithin) {
+      auto same = plan(byHand);
+      if (!same) // where nothing is left to do at once
+        same = plan(std::regex_replace(byHand, std::regex(" at_once"), ""));
+      ASSERT_TRUE(same) << byHand << refusal;
+      bundle::Manifest unsaid = *after;
+      unsaid.fallbacks.clear();
+      EXPECT_EQ(bundle::toJson(*same), bundle::toJson(unsaid)) << byHand;
     }
     explain::ExplainRequest request;
     auto crossovers = bundle::crossoversFromJson(table);
     ASSERT_TRUE(crossovers) << crossovers.error().text();
     request.crossovers = std::move(*crossovers);
-    for (const auto &selection : explained(*after, request).selections) {
+    for (const auto &selection : explained(*after, request).selections)
       EXPECT_FALSE(selection.fallsBackAbove) << selection.name;
-      for (const bundle::Fallback &each : after->fallbacks)
-        EXPECT_TRUE(selection.name != each.selection || !selection.read)
-            << selection.name;
-    }
   }
-  std::cout << fallen << " fell back, " << partly << " of them partly\n";
-  if (first != last) {
-    EXPECT_GT(fallen, 40);
-    EXPECT_GT(partly, 5);
-  }
+  std::cout << fallen << " fell back\n";
+  if (first != last)
+    EXPECT_GT(fallen, 20);
 }
 
 /// For machines without a compiler: HEDDLE_BUNDLES names a folder that gets the

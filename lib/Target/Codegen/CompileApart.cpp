@@ -10,6 +10,11 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/Threading.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -44,6 +49,73 @@ static OwningOpRef<ModuleOp> isolate(const SymbolTable &symbols,
   return result;
 }
 
+static void simplify(llvm::Module &module, llvm::TargetMachine &machine,
+                     const KernelCompiler &compiler) {
+  llvm::PassBuilder builder(&machine, compiler.tuning());
+  llvm::LoopAnalysisManager lam;
+  llvm::FunctionAnalysisManager fam;
+  llvm::CGSCCAnalysisManager cgam;
+  llvm::ModuleAnalysisManager mam;
+  builder.registerModuleAnalyses(mam);
+  builder.registerCGSCCAnalyses(cgam);
+  builder.registerFunctionAnalyses(fam);
+  builder.registerLoopAnalyses(lam);
+  builder.crossRegisterProxies(lam, fam, cgam, mam);
+  compiler.passes(builder).run(module, mam);
+}
+
+/// Lowers, simplifies and emits the one kernel of `module`, which is consumed.
+static FailureOr<std::string> compile(ModuleOp module,
+                                      const KernelCompiler &compiler) {
+  compiler.prepare(module);
+  PassManager pm(module.getContext());
+  pm.enableVerifier(false);
+  compiler.populateLowering(pm);
+  if (failed(pm.run(module)))
+    return failure();
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code =
+      translateModuleToLLVMIR(module, context, "heddle-kernels");
+  if (!code)
+    return module.emitError() << "cannot be translated to LLVM IR";
+  std::string error;
+  std::unique_ptr<llvm::TargetMachine> machine = compiler.createMachine(error);
+  if (!machine)
+    return module.emitError() << "no code generator: " << error;
+  code->setTargetTriple(machine->getTargetTriple());
+  code->setDataLayout(machine->createDataLayout());
+  if (failed(compiler.prepare(module, *code)))
+    return failure();
+  simplify(*code, *machine, compiler);
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, compiler.form()))
+    return module.emitError() << "code can't be written to a file";
+  passes.run(*code);
+  return std::string(bytes.data(), bytes.size());
+}
+
+SmallVector<KernelRecord> mlir::heddle::collectKernels(ModuleOp module) {
+  SmallVector<KernelRecord> kernels;
+  for (auto function : module.getOps<FunctionOpInterface>()) {
+    auto fact = [&](StringRef name) {
+      auto attr = function->getAttrOfType<IntegerAttr>(name);
+      return attr ? attr.getInt() : 0;
+    };
+    if (function->hasAttr("heddle.query_rows") ||
+        function->hasAttr("heddle.threads"))
+      kernels.push_back({function.getName().str(), fact("heddle.query_rows"),
+                         fact("heddle.scratch_bytes"),
+                         fact("heddle.scratch_bytes_per_key"),
+                         fact("heddle.threads"), fact("heddle.shared_bytes"),
+                         fact("heddle.map_rows"),
+                         std::max<int64_t>(fact("heddle.cluster"), 1),
+                         fact("heddle.least_keys"), fact("heddle.persistent")});
+  }
+  return kernels;
+}
+
 std::string mlir::heddle::keyText(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -75,7 +147,7 @@ mlir::heddle::compileApart(ModuleOp module, ArrayRef<Operation *> kernels,
                 return success();
               }
             }
-            FailureOr<std::string> made = compiler.compile(*modules[i]);
+            FailureOr<std::string> made = compile(*modules[i], compiler);
             if (failed(made))
               return failure();
             code[i] = std::move(*made);

@@ -67,7 +67,7 @@ public:
   }
 
   SmallVector<KernelRecord> records(ModuleOp module) const override {
-    return collectHostKernels(module);
+    return collectKernels(module);
   }
 
   std::string identity() const override {

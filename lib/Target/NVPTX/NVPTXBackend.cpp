@@ -64,7 +64,7 @@ public:
                           const KernelForms &forms) const override;
   void populateMachinePasses(OpPassManager &pm) const override;
   SmallVector<KernelRecord> records(ModuleOp module) const override {
-    return collectCudaKernels(module);
+    return collectKernels(module);
   }
   std::string identity() const override;
   FailureOr<SmallVector<CodeSection>>
@@ -175,7 +175,7 @@ LogicalResult NVPTXBackend::judge(ModuleOp module,
   for (const std::string &complaint : assembled.complaints)
     complain(complaint);
   // What was not said can't be judged.
-  for (const KernelRecord &record : collectCudaKernels(module))
+  for (const KernelRecord &record : collectKernels(module))
     if (strict && llvm::none_of(assembled.kernels,
                                 [&](const ::heddle::PtxasKernel &kernel) {
                                   return kernel.symbol == record.symbol;

@@ -10,7 +10,6 @@
 #include "PtxText.h"
 
 #include "bundle/abi/Abi.h"
-#include "heddle/Target/Codegen/CompileApart.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -23,18 +22,13 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Pass/Pass.h"
-#include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Export.h"
 
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Scalar/ADCE.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/SROA.h"
@@ -53,41 +47,8 @@ void mlir::heddle::registerPtxDialects(DialectRegistry &registry) {
 
 namespace {
 
-void populateLowering(PassManager &pm) {
-  pm.enableVerifier(false);
-  pm.addPass(createSCFToControlFlowPass());
-  pm.addPass(createConvertVectorToLLVMPass());
-  pm.addPass(createConvertNVVMToLLVMPass());
-  pm.addPass(createConvertMathToLLVMPass());
-  pm.addPass(createConvertIndexToLLVMPass());
-  pm.addPass(createArithToLLVMConversionPass());
-  pm.addPass(createConvertControlFlowToLLVMPass());
-  pm.addPass(createReconcileUnrealizedCastsPass());
-}
-
 bool isKernel(LLVM::LLVMFuncOp function) {
   return function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName());
-}
-
-std::unique_ptr<llvm::TargetMachine>
-createMachine(const ::heddle::CudaTarget &target, std::string &error) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    LLVMInitializeNVPTXTargetInfo();
-    LLVMInitializeNVPTXTarget();
-    LLVMInitializeNVPTXTargetMC();
-    LLVMInitializeNVPTXAsmPrinter();
-  });
-  llvm::Triple triple(target.description().triple);
-  const llvm::Target *backend =
-      llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!backend)
-    return nullptr;
-  return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
-      triple, target.description().cpu,
-      "+" + target.description().features.front(), llvm::TargetOptions(),
-      /*RM=*/std::nullopt, /*CM=*/std::nullopt,
-      llvm::CodeGenOptLevel::Aggressive));
 }
 
 /// What only the kernel of `module` uses gets a name that no other kernel's
@@ -116,33 +77,6 @@ LogicalResult checkDefined(ModuleOp module, const llvm::Module &code) {
   return success();
 }
 
-/// Little is left to do: tiles, unrolling and what stays in registers are the
-/// lowering's choice, and scheduling is ptxas's. Above all no pass that moves
-/// code out of loops: -O1 and up take the dense kernel for a head dim of 128
-/// from 243 registers to 255 and a spill, the select kernel from 188 to 242
-/// (sm_80). What is left changes little, so that llc alone shows what a bundle
-/// will hold.
-void simplify(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::PassBuilder builder(&machine);
-  llvm::LoopAnalysisManager lam;
-  llvm::FunctionAnalysisManager fam;
-  llvm::CGSCCAnalysisManager cgam;
-  llvm::ModuleAnalysisManager mam;
-  builder.registerModuleAnalyses(mam);
-  builder.registerCGSCCAnalyses(cgam);
-  builder.registerFunctionAnalyses(fam);
-  builder.registerLoopAnalyses(lam);
-  builder.crossRegisterProxies(lam, fam, cgam, mam);
-  llvm::FunctionPassManager functions;
-  functions.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
-  functions.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
-  functions.addPass(llvm::SimplifyCFGPass());
-  functions.addPass(llvm::ADCEPass());
-  llvm::ModulePassManager passes;
-  passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(functions)));
-  passes.run(module, mam);
-}
-
 /// Makes kernels fit to be launched before what precedes them is done: each
 /// lets the next one start, then waits until all before it is done and visible.
 /// Both come first, so memory is touched after the wait alone, and the order of
@@ -160,60 +94,79 @@ void startEarly(ModuleOp module) {
   }
 }
 
-/// Lowers, simplifies and prints the one kernel of `module`, which is consumed.
-/// Reports errors on it.
-FailureOr<std::string> emitKernel(ModuleOp module,
-                                  const ::heddle::CudaTarget &target) {
-  if (target.startsEarly())
-    startEarly(module);
-  PassManager pm(module.getContext());
-  populateLowering(pm);
-  if (failed(pm.run(module)))
-    return failure();
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> code =
-      translateModuleToLLVMIR(module, context, "heddle-kernels");
-  if (!code)
-    return module.emitError() << "cannot be translated to LLVM IR";
-  std::string error;
-  std::unique_ptr<llvm::TargetMachine> machine = createMachine(target, error);
-  if (!machine)
-    return module.emitError() << "no PTX code generator: " << error;
-  code->setTargetTriple(machine->getTargetTriple());
-  code->setDataLayout(machine->createDataLayout());
-  makePrivate(*code);
-  simplify(*code, *machine);
-  if (failed(checkDefined(module, *code)))
-    return failure();
-  llvm::SmallVector<char, 0> text;
-  llvm::raw_svector_ostream stream(text);
-  llvm::legacy::PassManager passes;
-  if (machine->addPassesToEmitFile(passes, stream, nullptr,
-                                   llvm::CodeGenFileType::AssemblyFile))
-    return module.emitError() << "PTX can't be written to a file";
-  passes.run(*code);
-  return std::string(text.data(), text.size());
-}
+class PtxCompiler final : public KernelCompiler {
+public:
+  explicit PtxCompiler(const ::heddle::CudaTarget &target) : target(target) {}
+
+  void registerDialects(DialectRegistry &registry) const override {
+    registerPtxDialects(registry);
+  }
+  void prepare(ModuleOp module) const override {
+    if (target.startsEarly())
+      startEarly(module);
+  }
+  void populateLowering(PassManager &pm) const override {
+    pm.addPass(createSCFToControlFlowPass());
+    pm.addPass(createConvertVectorToLLVMPass());
+    pm.addPass(createConvertNVVMToLLVMPass());
+    pm.addPass(createConvertMathToLLVMPass());
+    pm.addPass(createConvertIndexToLLVMPass());
+    pm.addPass(createArithToLLVMConversionPass());
+    pm.addPass(createConvertControlFlowToLLVMPass());
+    pm.addPass(createReconcileUnrealizedCastsPass());
+  }
+  std::unique_ptr<llvm::TargetMachine>
+  createMachine(std::string &error) const override;
+  LogicalResult prepare(ModuleOp module, llvm::Module &code) const override {
+    makePrivate(code);
+    return checkDefined(module, code);
+  }
+  /// Little is left to do: tiles, unrolling and what stays in registers are the
+  /// lowering's choice, and scheduling is ptxas's. Above all no pass that moves
+  /// code out of loops: -O1 and up take the dense kernel for a head dim of 128
+  /// from 243 registers to 255 and a spill, the select kernel from 188 to 242
+  /// (sm_80). What is left changes little, so that llc alone shows what a
+  /// bundle will hold.
+  llvm::ModulePassManager passes(llvm::PassBuilder &) const override {
+    llvm::FunctionPassManager functions;
+    functions.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
+    functions.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+    functions.addPass(llvm::SimplifyCFGPass());
+    functions.addPass(llvm::ADCEPass());
+    llvm::ModulePassManager passes;
+    passes.addPass(
+        llvm::createModuleToFunctionPassAdaptor(std::move(functions)));
+    return passes;
+  }
+  llvm::CodeGenFileType form() const override {
+    return llvm::CodeGenFileType::AssemblyFile;
+  }
+
+private:
+  const ::heddle::CudaTarget &target;
+};
 
 } // namespace
 
-SmallVector<KernelRecord> mlir::heddle::collectCudaKernels(ModuleOp module) {
-  SmallVector<KernelRecord> kernels;
-  for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
-    auto fact = [&](StringRef name) {
-      auto attr = function->getAttrOfType<IntegerAttr>(name);
-      return attr ? attr.getInt() : 0;
-    };
-    if (isKernel(function))
-      kernels.push_back({function.getSymName().str(), fact("heddle.query_rows"),
-                         fact("heddle.scratch_bytes"),
-                         fact("heddle.scratch_bytes_per_key"),
-                         fact("heddle.threads"), fact("heddle.shared_bytes"),
-                         fact("heddle.map_rows"),
-                         std::max<int64_t>(fact("heddle.cluster"), 1),
-                         fact("heddle.least_keys"), fact("heddle.persistent")});
-  }
-  return kernels;
+std::unique_ptr<llvm::TargetMachine>
+PtxCompiler::createMachine(std::string &error) const {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  llvm::Triple triple(target.description().triple);
+  const llvm::Target *backend =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!backend)
+    return nullptr;
+  return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
+      triple, target.description().cpu,
+      "+" + target.description().features.front(), llvm::TargetOptions(),
+      /*RM=*/std::nullopt, /*CM=*/std::nullopt,
+      llvm::CodeGenOptLevel::Aggressive));
 }
 
 FailureOr<std::string> mlir::heddle::emitPtx(ModuleOp module,
@@ -223,11 +176,7 @@ FailureOr<std::string> mlir::heddle::emitPtx(ModuleOp module,
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
     if (isKernel(function))
       kernels.push_back(function);
-  auto texts = compileApart(
-      module, kernels,
-      {registerPtxDialects, populateLowering,
-       [&](ModuleOp kernel) { return emitKernel(kernel, target); }},
-      kept);
+  auto texts = compileApart(module, kernels, PtxCompiler(target), kept);
   if (failed(texts))
     return failure();
   llvm::Expected<std::string> joined = joinPtx(*texts);

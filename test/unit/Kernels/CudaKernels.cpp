@@ -36,7 +36,7 @@ static OwningOpRef<ModuleOp> moduleOf(shed::KernelOp kernel) {
 }
 
 std::optional<CudaKernel> test::codeOf(ModuleOp module, const char *target) {
-  auto records = mlir::heddle::collectCudaKernels(module);
+  auto records = mlir::heddle::collectKernels(module);
   auto ptx = mlir::heddle::emitPtx(module, *CudaTarget::get(target));
   if (failed(ptx) || records.size() != 1) {
     ADD_FAILURE() << "no PTX";

@@ -125,7 +125,7 @@ void KernelSet::compile(const std::string &target, mlir::ModuleOp module) {
   if (!library)
     fail(dlerror());
   for (const mlir::heddle::KernelRecord &kernel :
-       mlir::heddle::collectHostKernels(module)) {
+       mlir::heddle::collectKernels(module)) {
     Entry entry;
     entry.function = dlsym(library, kernel.symbol.c_str());
     if (!entry.function)

@@ -108,7 +108,7 @@ Code compile(const Form &form) {
   pm.addPass(createCSEPass());
   if (!module || failed(pm.run(*module)))
     return {};
-  auto records = mlir::heddle::collectCudaKernels(*module);
+  auto records = mlir::heddle::collectKernels(*module);
   auto ptx =
       mlir::heddle::emitPtx(*module, *::heddle::CudaTarget::get("sm_80"));
   if (failed(ptx))

@@ -144,7 +144,7 @@ Compiled compileText(const std::string &text, Prepare prepare,
   pm.addPass(createCSEPass());
   if (failed(pm.run(*module)))
     return {};
-  auto records = mlir::heddle::collectCudaKernels(*module);
+  auto records = mlir::heddle::collectKernels(*module);
   auto ptx =
       mlir::heddle::emitPtx(*module, *::heddle::CudaTarget::get("sm_90a"));
   if (failed(ptx))

@@ -9,26 +9,43 @@
 #define HEDDLE_TARGET_CODEGEN_COMPILEAPART_H
 
 #include "heddle/Support/CodeCache.h"
+#include "heddle/Target/Backend.h"
 
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/DialectRegistry.h"
-#include "mlir/Pass/PassManager.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Target/TargetMachine.h"
 
 #include <string>
 #include <vector>
 
 namespace mlir::heddle {
 
-/// How a machine makes code of one kernel.
-struct KernelCompiler {
+/// How a machine makes code of one kernel, the only one of a module. Called
+/// from several threads; errors are reported on the module.
+class KernelCompiler {
+public:
+  virtual ~KernelCompiler() = default;
+
   /// Registers what translates to LLVM IR.
-  function_ref<void(DialectRegistry &)> registerDialects;
-  /// The passes that `compile` runs.
-  function_ref<void(PassManager &)> populateLowering;
-  /// Compiles a module of one kernel, which is consumed, to the bytes of its
-  /// code. Called from several threads; reports errors on the module.
-  function_ref<FailureOr<std::string>(ModuleOp)> compile;
+  virtual void registerDialects(DialectRegistry &registry) const = 0;
+  /// Does what comes before the lowering to LLVM's dialects.
+  virtual void prepare(ModuleOp) const {}
+  virtual void populateLowering(PassManager &pm) const = 0;
+  /// Null, and why, when LLVM has no such code generator.
+  virtual std::unique_ptr<llvm::TargetMachine>
+  createMachine(std::string &error) const = 0;
+  /// Checks what was translated, and does what comes before its passes.
+  virtual LogicalResult prepare(ModuleOp, llvm::Module &) const {
+    return success();
+  }
+  virtual llvm::PipelineTuningOptions tuning() const { return {}; }
+  virtual llvm::ModulePassManager passes(llvm::PassBuilder &builder) const = 0;
+  virtual llvm::CodeGenFileType form() const = 0;
 };
+
+/// The records of all kernels of a module at the machine level, in their order:
+/// the functions with facts as attributes, `heddle.query_rows`,
+/// `heddle.threads` and so on.
+SmallVector<KernelRecord> collectKernels(ModuleOp module);
 
 /// The IR of `module` as a part of a key: all of it in the generic form, save
 /// locations, on which code does not depend.

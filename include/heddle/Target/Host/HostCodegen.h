@@ -8,15 +8,10 @@
 #ifndef HEDDLE_TARGET_HOST_HOSTCODEGEN_H
 #define HEDDLE_TARGET_HOST_HOSTCODEGEN_H
 
-#include "heddle/Target/Backend.h"
 #include "heddle/Target/Codegen/CompileApart.h"
 #include "heddle/Target/Host/HostTarget.h"
 
 namespace mlir::heddle {
-
-/// The records of all kernels of a module after convert-shed-to-vector, in the
-/// order of their functions.
-SmallVector<KernelRecord> collectHostKernels(ModuleOp module);
 
 /// Registers the dialects that code generation translates.
 void registerHostCodegenDialects(DialectRegistry &registry);

@@ -8,7 +8,6 @@
 #ifndef HEDDLE_TARGET_NVPTX_PTXCODEGEN_H
 #define HEDDLE_TARGET_NVPTX_PTXCODEGEN_H
 
-#include "heddle/Target/Backend.h"
 #include "heddle/Target/Codegen/CompileApart.h"
 #include "heddle/Target/NVPTX/CudaTarget.h"
 
@@ -16,11 +15,6 @@ namespace mlir::heddle {
 
 /// Registers the dialects that emitPtx() translates.
 void registerPtxDialects(DialectRegistry &registry);
-
-/// The records of all kernels of `module`: each `llvm.func` with `nvvm.kernel`,
-/// in their order. Facts are its attributes `heddle.query_rows`,
-/// `heddle.threads` and so on.
-SmallVector<KernelRecord> collectCudaKernels(ModuleOp module);
 
 /// Compiles every kernel of `module`, an `llvm.func` with `nvvm.kernel`, to one
 /// PTX module: its `.entry` points are the kernels in their order, each with

@@ -227,7 +227,9 @@ void checkEncoding(Problem &in, const Target &target, const Kernel &kernel,
   in.fail(path + ".encoding", std::string(nameOf(variant.encoding)) +
                                   " is none that the kernel has on its "
                                   "target, expected " +
-                                  expected);
+                                  expected +
+                                  "; compile the schedule with this version "
+                                  "of heddlec");
 }
 
 void checkVariant(Problem &in, const Manifest &manifest, const Kernel &kernel,

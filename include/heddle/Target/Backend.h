@@ -26,6 +26,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace mlir::heddle {
 
@@ -56,8 +57,8 @@ struct KernelForms {
   SmallVector<std::string> elementTypes; ///< "f32", "bf16", "f16"
   SmallVector<int64_t> headDims;
   SmallVector<::heddle::bundle::Encoding> encodings; ///< of lists of keys
-  std::vector<::heddle::bundle::RowOp>
-      rowOps; ///< of a machine with row kernels
+  /// Of a machine with row kernels; none: all that there are.
+  std::vector<::heddle::bundle::RowOp> rowOps = {};
 };
 
 /// What is done with NVIDIA's assembler, ptxas.

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Which kernels and forms of them a run of a program may launch: those are
-// compiled, those a bundle must have, and no others.
+// compiled, and those a bundle must have.
 //
 //===----------------------------------------------------------------------===//
 

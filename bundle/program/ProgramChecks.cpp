@@ -423,7 +423,7 @@ void Checker::checkCommit() {
       return fail(At::Commit, i,
                   "says when blocks end, which only the last commit, the one "
                   "without a cadence, can");
-    // M19: what is cached would be of masks at some steps, of noise at others.
+    // M15: what is cached would be of masks at some steps, of noise at others.
     if (rule.renoises)
       return fail(At::Commit, i,
                   "puts noise in the place of masks, which the last commit, "
@@ -437,7 +437,7 @@ void Checker::checkCommit() {
   }
   if (!problem)
     checkRule(dated.size(), manifest.commit);
-  // M18: what a step commits bounds what one step revokes, and not two.
+  // M14: what a step commits bounds what one step revokes, and not two.
   const CommitRule *first = nullptr;
   for (size_t i = 0; i <= dated.size(); ++i) {
     const CommitRule &rule = i < dated.size() ? dated[i].rule : manifest.commit;
@@ -445,9 +445,9 @@ void Checker::checkCommit() {
       continue;
     if (first && first->revokeFewerThan != rule.revokeFewerThan)
       return fail(At::Commit, i,
-                  "revokes fewer tokens than another step commits than an "
-                  "earlier commit does, so that a block might never end; write "
-                  "the same `fewer_than` for both");
+                  "has another `fewer_than` than an earlier commit that "
+                  "revokes, so that a block might never end; write the same "
+                  "for both");
     first = &rule;
   }
   if (!problem)
@@ -511,7 +511,7 @@ void Checker::checkRule(size_t index, const CommitRule &rule) {
                 "revokes tokens, of which an order that is drawn before the "
                 "run knows nothing; leave `revoke` out, or commit by "
                 "confidence");
-  // M15: what a step leaves out later ones take.
+  // M11: what a step leaves out later ones take.
   if (rule.isLimited() && rule.byQuota())
     return fail(At::Commit, index,
                 "takes a planned number of tokens, which `at_most` would leave "

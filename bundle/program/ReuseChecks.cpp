@@ -135,7 +135,7 @@ void Checker::checkOutside() {
          "refreshes attention of rows by what they predict (predicting); name "
          "the "
          "positions");
-  // U17: what noise attends to is not what other noise does.
+  // U11: what noise attends to is not what other noise does.
   const Reuse &reuse = manifest.reuse;
   const bool refreshesAll = reuse.refreshed >= 0 && reuse.keep == Ratio{1, 1};
   if (renoises() && !(refreshesAll && factsOf(reuse.refreshed).revoked &&

@@ -14,7 +14,7 @@ using namespace heddle::bundle;
 
 using At = ProgramProblem::At;
 
-/// M16: a shadow attends to keys and values that the step computes, of all
+/// M12: a shadow attends to keys and values that the step computes, of all
 /// positions, and its rows are the only ones that look at the block's tokens.
 std::optional<ProgramProblem>
 heddle::bundle::checkShadows(const Manifest &manifest) {
@@ -57,7 +57,7 @@ heddle::bundle::checkShadows(const Manifest &manifest) {
 
 std::optional<std::string> heddle::bundle::checkShadow(bool dense,
                                                        const Scores &scores) {
-  // M17: a shadow's keys stand behind the sequence.
+  // M13: a shadow's keys stand behind the sequence.
   if (!dense)
     return "must be dense where tokens are revoked by a shadow, whose rows and "
            "keys are in no list and no window; write `attend dense`, or "

@@ -117,7 +117,12 @@ bool SequenceRun::mayChange(int64_t position) const {
 }
 
 bool SequenceRun::needsShadow() const {
-  if (!stepRule().hasShadow() || (stepRule().byQuota() && quota() == 0))
+  const bundle::CommitRule &rule = stepRule();
+  if (!rule.hasShadow() || (rule.byQuota() && quota() == 0))
+    return false;
+  // Fewer than one or none: it could revoke nothing.
+  if (rule.revokeFewerThan == bundle::CommitRule::RevokeFewerThan::StepBefore &&
+      committedBefore < 2)
     return false;
   int64_t candidates = 0;
   bool any = false;

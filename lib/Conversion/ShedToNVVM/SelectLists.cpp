@@ -197,6 +197,7 @@ void BlockChooser::pool(Value from, Value first, Value end, Value limit,
            [&] { v.store(mean, v.at(shown, offset), 4); });
   });
 }
+
 void BlockChooser::run(const BlockScores &scores, Value shown) {
   Value zero = v.word(0);
   Value boundary = word(offsetof(abi::SelectArgs, boundary));

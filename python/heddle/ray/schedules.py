@@ -39,7 +39,8 @@ def loaded(job) -> tuple:
     if job["device"] == "cpu":
         models.set_threads(max(1, int(job["cpus"])))
     model = models.load(job["model"], device=job["device"], dtype=job["dtype"])
-    return model, Bundle(job["bundle"]) if job["bundle"] else compiler.compile(job["schedule"], model=model)
+    return model, Bundle(job["bundle"]) if job["bundle"] else compiler.compile(
+        job["schedule"], model=model, crossovers="none")  # the same tokens on each worker's machine
 
 
 def positive(**numbers):

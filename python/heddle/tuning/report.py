@@ -61,7 +61,7 @@ def spec(trial, records, trials, confirmed=None, evidence=None) -> str:
 def write(text, path, model=None):
     """Writes a specification: .mlir as text, .hdl compiled (for `model`, a loaded one)."""
     if str(path).endswith(".hdl"):
-        compiler.compile(Source(text), model=model).save(path)
+        compiler.compile(Source(text), model=model, crossovers="none").save(path)
     elif str(path).endswith(".mlir"):
         files.write(path, text.encode())
     else:

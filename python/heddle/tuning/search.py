@@ -187,7 +187,7 @@ class Search:
     def recall_of(self, schedule) -> float:
         """The recall of attention mass (recall.py), the mean over the tasks, of the first example of each at the full
         length."""
-        bundle, found = compiler.compile(schedule, model=self.model), []
+        bundle, found = compiler.compile(schedule, model=self.model, crossovers="none"), []
         for cell in self._plan(schedule, "full").cells:
             left = {} if self.deadline is None else {"seconds": max(self.deadline - time.monotonic(), 0)}
             try:

@@ -300,6 +300,24 @@ TEST(SequenceRun, NeedsAShadowWhereTokensMayBeRevoked) {
   EXPECT_FALSE(run.needsShadow()) << "a new block";
 }
 
+TEST(SequenceRun, NeedsNoShadowBehindAStepThatCommittedOne) {
+  bundle::CommitRule rule = ruleOf(Kind::Above);
+  rule.revokeBelow = {1, 2};
+  rule.revokeBy = bundle::CommitRule::RevokeBy::Shadow;
+  rule.revokeFewerThan = bundle::CommitRule::RevokeFewerThan::StepBefore;
+  GenerateOptions oneBlock = sixInTwoBlocks;
+  oneBlock.blockLength = 6;
+  SequenceRun run(prompt, oneBlock, config(), rule);
+  run.commit(2, 7);
+  run.advance();
+  EXPECT_TRUE(run.isRevocable(2));
+  EXPECT_FALSE(run.needsShadow()) << "fewer than one are none";
+  run.commit(3, 7);
+  run.commit(4, 7);
+  run.advance();
+  EXPECT_TRUE(run.needsShadow());
+}
+
 TEST(SequenceRun, RemembersTheLastPredictionOfAMask) {
   bundle::CommitRule rule = ruleOf(Kind::Above);
   rule.revokeBelow = {1, 2};

@@ -381,7 +381,7 @@ heddle.schedule @M2 {
 
 // -----
 
-heddle.schedule @M19 {
+heddle.schedule @M15 {
   %start = cadence first(1) in block
   // expected-error@+1 {{puts noise in the place of masks, which the last commit, the one without a cadence, says of the whole run; write `renoise` there}}
   commit best(1) on %start renoise
@@ -480,7 +480,7 @@ heddle.schedule @M2 {
 
 // -----
 
-heddle.schedule @M15 {
+heddle.schedule @M11 {
   // expected-error@+1 {{takes a planned number of tokens, which `at_most` would leave short; leave `at_most` out, or commit by above, factor, best or entropy}}
   commit quota at_most(share = 0.7)
   attend dense
@@ -488,7 +488,7 @@ heddle.schedule @M15 {
 
 // -----
 
-heddle.schedule @M15 {
+heddle.schedule @M11 {
   // expected-error@+1 {{may be limited to no fewer than 6 tokens and no more than 5; `least` of `at_most` is no more than `most`}}
   commit above(0.6) at_most(share = 0.7, least = 6, most = 5)
   attend dense
@@ -512,7 +512,7 @@ heddle.schedule @M8 {
 
 // -----
 
-heddle.schedule @M16 {
+heddle.schedule @M12 {
   // expected-error@+1 {{revokes by a shadow and edits, which goes by a token's own row: a step looks at each token in one row; leave `edit` out, or revoke without `by = shadow`}}
   commit above(0.6) revoke(below = 0.9, by = shadow) edit(above = 0.9)
   attend dense
@@ -520,7 +520,7 @@ heddle.schedule @M16 {
 
 // -----
 
-heddle.schedule @M16 {
+heddle.schedule @M12 {
   // expected-error@+1 {{revokes by a shadow of masks, in whose place the model would read noise; leave `renoise` out, or revoke without `by = shadow`}}
   commit above(0.6) revoke(below = 0.9, by = shadow) renoise
   attend dense
@@ -528,7 +528,7 @@ heddle.schedule @M16 {
 
 // -----
 
-heddle.schedule @M16 {
+heddle.schedule @M12 {
   %block = positions block
   // expected-error@+1 {{revokes by a shadow within positions, which are known when a step has begun, and whether it has a shadow before; leave `within` out, or revoke without `by = shadow`}}
   commit above(0.6) within(%block) revoke(below = 0.9, by = shadow)
@@ -537,7 +537,7 @@ heddle.schedule @M16 {
 
 // -----
 
-heddle.schedule @M16 {
+heddle.schedule @M12 {
   %start = cadence first(1) in block
   %block = positions block
   reuse kv
@@ -550,7 +550,7 @@ heddle.schedule @M16 {
 
 // -----
 
-heddle.schedule @M16 {
+heddle.schedule @M12 {
   %some = positions from(block)
   visible %some
   // expected-error@+1 {{but the schedule has a `visible`; leave that out}}
@@ -561,7 +561,7 @@ heddle.schedule @M16 {
 // -----
 
 // A step's own rule says so, whatever the others are.
-heddle.schedule @M16 {
+heddle.schedule @M12 {
   %start = cadence first(1) in block
   // expected-error@+1 {{revokes by a shadow and edits}}
   commit best(2) on %start revoke(below = 0.9, by = shadow) edit(above = 0.9)
@@ -571,7 +571,7 @@ heddle.schedule @M16 {
 
 // -----
 
-heddle.schedule @M17 {
+heddle.schedule @M13 {
   // expected-note@+1 {{the commit is here}}
   commit above(0.6) revoke(below = 0.9, by = shadow)
   %near = window(64)
@@ -581,7 +581,7 @@ heddle.schedule @M17 {
 
 // -----
 
-heddle.schedule @M17 {
+heddle.schedule @M13 {
   // expected-note@+1 {{the commit is here}}
   commit above(0.6) revoke(below = 0.9, by = shadow)
   // expected-error@+1 {{has scores that ask for positions, of which a shadow's keys have none of their own; revoke without `by = shadow`}}
@@ -597,10 +597,10 @@ heddle.schedule @M17 {
 
 // A step of the first commit could revoke what it takes, and the next one as
 // many again.
-heddle.schedule @M18 {
+heddle.schedule @M14 {
   %odd = cadence every(2)
   commit best(8) on %odd revoke(below = 0.9)
-  // expected-error@+1 {{revokes fewer tokens than another step commits than an earlier commit does, so that a block might never end; write the same `fewer_than` for both}}
+  // expected-error@+1 {{has another `fewer_than` than an earlier commit that revokes, so that a block might never end; write the same for both}}
   commit above(0.6) revoke(below = 0.9, fewer_than = step_before)
   attend dense
 }

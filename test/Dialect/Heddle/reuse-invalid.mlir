@@ -134,7 +134,7 @@ heddle.schedule @U10 {
 
 // -----
 
-heddle.schedule @U17 {
+heddle.schedule @U11 {
   %start = cadence first(1) in block
   %block = positions block
   // expected-error@+1 {{keeps attention of masked positions, in whose place `renoise` puts other noise at each step, and of what became a token at the step before; let `refresh` name both: a union of positions undecoded and committed(last = 1)}}
@@ -147,7 +147,7 @@ heddle.schedule @U17 {
 
 // -----
 
-heddle.schedule @U17 {
+heddle.schedule @U11 {
   %start = cadence first(1) in block
   %block = positions block
   %new = positions committed(last = 1)
@@ -161,7 +161,7 @@ heddle.schedule @U17 {
 
 // -----
 
-heddle.schedule @U17 {
+heddle.schedule @U11 {
   %start = cadence first(1) in block
   %block = positions block
   // expected-error@+1 {{keeps attention of masked positions, in whose place `renoise` puts other noise at each step}}

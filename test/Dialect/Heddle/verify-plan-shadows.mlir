@@ -73,7 +73,7 @@ heddle.plan @N14 {
 
 // -----
 
-heddle.plan @M17 {
+heddle.plan @M13 {
   heddle.commit best(2) revoke(below = 0.9, by = shadow)
   heddle.kernel @near attention [window(8)]
   heddle.kernel @others attention [others]

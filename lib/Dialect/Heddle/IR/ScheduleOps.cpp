@@ -473,7 +473,7 @@ static LogicalResult verifyDense(
   return success();
 }
 
-/// U8, R20, M17: attention that is kept outside of a set, is of rows that are
+/// U8, R20, M13: attention that is kept outside of a set, is of rows that are
 /// not visible, or of shadows.
 static LogicalResult verifyAllDense(ScheduleOp schedule) {
   for (auto reuse : schedule.getOps<ReuseOp>())

@@ -748,6 +748,7 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
     | `revoke(below = r)` | of the block's tokens that earlier steps committed those whose probability is now below r become masks again, the least probable first, fewer than the step commits |
     | `revoke(below = r, by = shadow)` | the same by the probability in a second view of the block, of masks, that the step computes besides: its rows attend to the sequence, each without the position that it predicts, and to each other, and no other row attends to them |
     | `revoke(below = r, fewer_than = step_before)` | fewer than the block's step before committed, and none at a step that commits one token or none |
+    | `revoke(below = r, by = shadow, fewer_than = step_before)` | both |
     | `edit(above = r)` | those of these tokens in whose place their rows now predict another one with probability r and more become that one, at the steps that commit or find no mask in their block |
     | `edit(above = r, further = n)` | the same; and after such a step that leaves its block without masks and has changed something, the block takes another pass, at most n of them |
     | `renoise` | at each step the model reads a token that is drawn anew in place of the mask token at each masked position of the block: said of the whole run by the last commit |

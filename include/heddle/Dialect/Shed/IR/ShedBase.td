@@ -139,8 +139,8 @@ def Shed_MmaTilingAttr : Shed_Attr<"MmaTiling", "mma_tiling"> {
   let summary = "how a GPU with warp-wide matrix products cuts a kernel";
   let description = [{
     * `query_rows`: rows of one block, 16 or 32 for each warp; divides every
-      group of the kernel. Of one that scores by mean logits a row is the mean of
-      a group's: the groups that a block scores together, 8, 16 or 32;
+      group of the kernel. Of one that scores by mean logits they
+      are eight for each group that a block scores together;
     * `warps`: warps of a block;
     * `keys`: keys of one tile, a multiple of 16;
     * `stages`: tiles of keys and values in shared memory, at least 2: all but

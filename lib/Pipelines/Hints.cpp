@@ -297,8 +297,13 @@ bool Hints::repair(const Op &op, StringRef expected, Diagnostic &error,
       error << "found '" << extra << "'; write it behind '" << rest << "'";
       return true;
     }
-    error << "found '" << op.textOf(first, last)
-          << "', which has no place here; drop it";
+    if (first > 0 && op.tokens[first - 1].text == ")" &&
+        reads(op, op.with(first - 1, last, ", " + extra + ")"))) {
+      error << "found '" << extra << "'; write it within the parentheses, ', "
+            << extra << ")'";
+      return true;
+    }
+    error << "found '" << extra << "', which has no place here; drop it";
     return true;
   };
 
@@ -309,9 +314,11 @@ bool Hints::repair(const Op &op, StringRef expected, Diagnostic &error,
     size_t close = at + 1;
     while (close < size && op.tokens[close].text != ")")
       ++close;
-    if (close < size &&
-        reads(op, op.with(at, close + 1, op.textOf(at + 1, close)))) {
-      error << "found '('; write " << op.textOf(at + 1, close)
+    const std::string inside = op.textOf(at + 1, std::min(close, size));
+    if (close < size && reads(op, op.with(at, close + 1, inside))) {
+      error << "found '('; write "
+            << (inside.empty() && at > 0 ? op.tokens[at - 1].text.str()
+                                         : inside)
             << ", without parentheses";
       return true;
     }
@@ -495,7 +502,10 @@ static std::string plainNumber(StringRef word) {
     return "";
   SmallString<32> text;
   value.toString(text, /*FormatPrecision=*/15, /*FormatMaxPadding=*/18);
-  return text.str().str();
+  // What has no short form without an exponent, or is infinite.
+  return text.str().find_if(llvm::isAlpha) == StringRef::npos
+             ? text.str().str()
+             : "it without an exponent";
 }
 
 /// What is said of a token that other languages have and schedules don't, or

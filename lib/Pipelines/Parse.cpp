@@ -247,7 +247,8 @@ LogicalResult checkSetting(const ::heddle::bundle::TextParameter &parameter,
                  << value;
   return error << "parameter '" << parameter.name << "' is a ratio, "
                << parameter.value << ", and cannot be set to the integer "
-               << value << "; write '" << value << " percent'";
+               << value << "; write '" << value << " percent'"
+               << (value == "1" ? ", or '1/1' for all" : "");
 }
 
 } // namespace

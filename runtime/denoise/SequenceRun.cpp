@@ -116,13 +116,13 @@ bool SequenceRun::mayChange(int64_t position) const {
          position < std::min(blockEnd(), end) && committed[position] < at.step;
 }
 
-bool SequenceRun::needsShadow() const {
+bool SequenceRun::needsShadow(int64_t before) const {
   const bundle::CommitRule &rule = stepRule();
   if (!rule.hasShadow() || (rule.byQuota() && quota() == 0))
     return false;
   // Fewer than one or none: it could revoke nothing.
   if (rule.revokeFewerThan == bundle::CommitRule::RevokeFewerThan::StepBefore &&
-      committedBefore < 2)
+      before < 2)
     return false;
   int64_t candidates = 0;
   bool any = false;

@@ -108,7 +108,9 @@ public:
 
   /// Whether the next step needs a shadow: its rule revokes by one, it may
   /// commit two tokens, and something is revocable.
-  bool needsShadow() const;
+  bool needsShadow() const { return needsShadow(committedBefore); }
+  /// The same if the step before had committed `before` tokens.
+  bool needsShadow(int64_t before) const;
 
   /// The same of a rule that edits: whether it may become another token.
   bool isEditable(int64_t position) const {

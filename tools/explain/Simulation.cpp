@@ -213,6 +213,12 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
     if (!json.contains("commits") || !json["commits"].is_array())
       return bad("has no commits");
     std::vector<RunLog::Commit> &commits = log.commits.emplace_back();
+    const int64_t pass = std::ssize(log.commits);
+    if (const int64_t step = numberOf(json, "step", pass); step != pass)
+      return Error("line " + std::to_string(number) +
+                   " of the log is of step " + std::to_string(step) +
+                   ", expected " + std::to_string(pass) +
+                   ": each is there once, from 1 on");
     for (const nlohmann::json &commit : json["commits"]) {
       if (!commit.is_object() || numberOf(commit, "sequence", -1) != 0)
         return bad("commits tokens of no sequence");
@@ -399,8 +405,11 @@ explain::simulate(const bundle::Manifest &manifest,
     layers.set(rows, active, request.layers);
     for (int32_t position : layers.last())
       isActive[static_cast<size_t>(position)] = 1;
+    // Beforehand a step takes one token, and a run's may take more.
+    const int64_t before =
+        request.follow ? run.commitsBefore() : request.length;
     const int64_t shadowRows =
-        run.needsShadow() ? run.blockEnd() - run.blockBegin() : 0;
+        run.needsShadow(before) ? run.blockEnd() - run.blockBegin() : 0;
     const int64_t ofEach = std::ssize(active) + shadowRows;
     int64_t sequences = 1;
     RunLog::Verified verified;
@@ -553,6 +562,11 @@ explain::simulate(const bundle::Manifest &manifest,
                    "of a run with other lengths or another schedule");
     rows.finishStep();
   }
+  if (request.follow && passes < last)
+    return Error("the log has " + std::to_string(last) +
+                 " steps, of which the run here takes " +
+                 std::to_string(passes) +
+                 ": it is of a run with other lengths or another schedule");
   if (!request.follow && !run.done())
     return Error("a simulation of more than " + std::to_string(last) +
                  " steps over " + std::to_string(request.length) +

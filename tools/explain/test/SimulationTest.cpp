@@ -300,6 +300,29 @@ TEST(RunLog, OfABatchIsRefusedAsThat) {
   }
 }
 
+TEST(RunLog, HasEachStepOnceAndInOrder) {
+  const std::string first = R"({"step":1,"commits":[]})",
+                    second = R"({"step":2,"commits":[]})";
+  EXPECT_TRUE(readRunLog(first + "\n" + second + "\n"));
+  Result<RunLog> log = readRunLog(second + "\n");
+  ASSERT_FALSE(log);
+  EXPECT_EQ(log.error().text(), "line 1 of the log is of step 2, expected 1: "
+                                "each is there once, from 1 on");
+  log = readRunLog(first + "\n\n" + first + "\n");
+  ASSERT_FALSE(log);
+  EXPECT_TRUE(
+      says(log.error().text(), "line 3 of the log is of step 1, expected 2"));
+}
+
+/// What a log goes on with behind the run's end is of another run.
+TEST(Simulation, RefusesALogOfMoreSteps) {
+  Manifest manifest;
+  expectSays(following(manifest, {.steps = 2, .length = 4, .prompt = 2},
+                       line({commit(2)}) + line({commit(3)}) + line({}),
+                       [](const SimulatedStep &) {}),
+             "the log has 3 steps, of which the run here takes 2");
+}
+
 /// A run with classifier-free guidance computes each row twice.
 TEST(Simulation, FollowsBothSequencesOfAGuidedRun) {
   Manifest manifest;

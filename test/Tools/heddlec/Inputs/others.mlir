@@ -10,4 +10,7 @@ heddle.schedule @other(size = 8) {
   %g = union(%a, %b)
 
   attend dense # a comment
+  %h = others()
+  commit above(0.9) strictly
+  commit above(1e400)
 }

@@ -298,7 +298,7 @@ class Revoking(UntilDone):
         self.block_length, self.waste, self.choose, self.below = rule.block_length, rule.waste, rule.choose, below
 
     def again(self, run, may):
-        return tokens_of_block(run) if len(may) > 1 and self.accepted[-1] > 1 else []
+        return tokens_of_block(run) if len(may) > 1 else []
 
     def revoke(self, now, commits):
         doubtful = sorted((c, i) for i, c in enumerate(now) if c < self.below)

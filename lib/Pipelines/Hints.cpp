@@ -538,8 +538,10 @@ static std::string alienWords(StringRef text, ArrayRef<Token> tokens,
     return "found ':='; write =";
   if (word == ":" && inParentheses && previous.isWord())
     return found + "write = in its place";
-  if ((word == "|" || word == "+" || word == "&") && previous.isValue() &&
-      next.starts_with("%"))
+  const bool twoSets = word == "," && at >= 3 && tokens[at - 2].text == "(" &&
+                       tokens[at - 3].text == "pairs";
+  if ((twoSets || word == "|" || word == "+" || word == "&") &&
+      previous.isValue() && next.starts_with("%"))
     return (found + "give it a line of its own: %both = " +
             (word == "&" ? "intersect " : "union ") + previous.text + ", " +
             next)

@@ -13,4 +13,5 @@ heddle.schedule @other(size = 8) {
   %h = others()
   commit above(0.9) strictly
   commit above(1e400)
+  attend pairs(%a, %b)
 }

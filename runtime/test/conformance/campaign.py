@@ -61,6 +61,7 @@ BLOCKS = """heddle.schedule @blocks(size = 128) {
   attend dense until(%once) then pairs(%blocks)
 }
 """
+LOGIT_BLOCKS = BLOCKS.replace("mean_probability", "mean_logit")
 WINDOW = """heddle.schedule @window {
   %near = window(100)
   %first = sinks(4)
@@ -120,6 +121,7 @@ BUNDLES = {
     **{f"shared{g}": (SHARED, [f"group={g}"]) for g in (128, 64, 32)},
     **{f"union{g}": (UNION, [f"group={g}"]) for g in (128, 64)},
     **{f"blocks{g}": (BLOCKS, [f"size={g}"]) for g in (128, 64)},
+    **{f"logit-blocks{g}": (LOGIT_BLOCKS, [f"size={g}"]) for g in (128, 64)},
 }
 
 # Families: a bundle, and what stands in the names of the kernels.
@@ -137,7 +139,7 @@ FAMILIES = {
     # Scores against their definition, lists against brute force on the scores.
     **{f"scores and top-k, {what} {g}": (f"{what}{g}", "select_")
        for what, sizes in (("columns", (128, 64, 32)), ("shared", (128,)),
-                           ("logits", (128, 16)), ("blocks", (128, 64))) for g in sizes},
+                           ("logits", (128, 16)), ("blocks", (128, 64)), ("logit-blocks", (128, 64))) for g in sizes},
 }
 ROWS = "row kernels"
 # A bundle has the row kernels that its schedule needs: these have all of them.

@@ -37,6 +37,7 @@
 
 #include "bundle/abi/Abi.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -92,19 +93,24 @@ inline int64_t blockCount(int64_t n, int64_t size, int64_t split) {
   return (split + size - 1) / size + (n - split + size - 1) / size;
 }
 
-/// Keys [first, end) of a sequence.
-struct KeyRange {
-  int64_t first, end;
+/// Keys [begin, end) of a sequence.
+struct KeyRun {
+  int64_t begin, end;
 };
 
 /// The keys of a block in [0, blockCount(n, size, split)): at least one.
-inline KeyRange keysOfBlock(int64_t block, int64_t n, int64_t size,
-                            int64_t split) {
+inline KeyRun keysOfBlock(int64_t block, int64_t n, int64_t size,
+                          int64_t split) {
   int64_t before = (split + size - 1) / size; // blocks before `split`
   bool second = block >= before;
-  int64_t first = second ? split + (block - before) * size : block * size;
-  int64_t limit = second ? n : split;
-  return {first, first + size < limit ? first + size : limit};
+  int64_t begin = second ? split + (block - before) * size : block * size;
+  return {begin, std::min(begin + size, second ? n : split)};
+}
+
+/// The number of the block that holds a key.
+inline int64_t blockOf(int64_t key, int64_t size, int64_t split) {
+  return key < split ? key / size
+                     : (split + size - 1) / size + (key - split) / size;
 }
 
 } // namespace heddle::bundle

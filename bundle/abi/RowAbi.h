@@ -37,6 +37,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <tuple>
 
 namespace heddle::abi {
 
@@ -350,35 +351,20 @@ struct CommitArgs {
       RowField::Int32s, RowField::Bytes,   RowField::Int64,  RowField::Int64};
 };
 
+/// In the order of RowOp.
+using RowArgs =
+    std::tuple<EmbedArgs, RmsNormArgs, RotateArgs, SwiGluArgs, CopyArgs,
+               ChangeArgs, CompareArgs, MergeArgs, MaskedCountArgs,
+               CandidatesArgs, DrawArgs, CommitArgs>;
+
 /// The parameters of an operation's kernels, in order.
 constexpr std::span<const RowField> fieldsOf(bundle::RowOp op) {
-  switch (op) {
-  case bundle::RowOp::Embed:
-    return EmbedArgs::fields;
-  case bundle::RowOp::RmsNorm:
-    return RmsNormArgs::fields;
-  case bundle::RowOp::Rotate:
-    return RotateArgs::fields;
-  case bundle::RowOp::SwiGlu:
-    return SwiGluArgs::fields;
-  case bundle::RowOp::Copy:
-    return CopyArgs::fields;
-  case bundle::RowOp::Change:
-    return ChangeArgs::fields;
-  case bundle::RowOp::Compare:
-    return CompareArgs::fields;
-  case bundle::RowOp::Merge:
-    return MergeArgs::fields;
-  case bundle::RowOp::MaskedCount:
-    return MaskedCountArgs::fields;
-  case bundle::RowOp::Candidates:
-    return CandidatesArgs::fields;
-  case bundle::RowOp::Draw:
-    return DrawArgs::fields;
-  case bundle::RowOp::Commit:
-    return CommitArgs::fields;
-  }
-  return {};
+  return std::apply(
+      [op](auto... args) {
+        const std::span<const RowField> all[] = {decltype(args)::fields...};
+        return all[static_cast<size_t>(op)];
+      },
+      RowArgs());
 }
 
 /// Bytes of a parameter block of these fields.
@@ -391,19 +377,12 @@ constexpr size_t parameterBytes(std::span<const RowField> fields) {
   return bytes;
 }
 
-static_assert(parameterBytes(EmbedArgs::fields) == sizeof(EmbedArgs));
-static_assert(parameterBytes(RmsNormArgs::fields) == sizeof(RmsNormArgs));
-static_assert(parameterBytes(RotateArgs::fields) == sizeof(RotateArgs));
-static_assert(parameterBytes(SwiGluArgs::fields) == sizeof(SwiGluArgs));
-static_assert(parameterBytes(CopyArgs::fields) == sizeof(CopyArgs));
-static_assert(parameterBytes(ChangeArgs::fields) == sizeof(ChangeArgs));
-static_assert(parameterBytes(CompareArgs::fields) == sizeof(CompareArgs));
-static_assert(parameterBytes(MergeArgs::fields) == sizeof(MergeArgs));
-static_assert(parameterBytes(MaskedCountArgs::fields) ==
-              sizeof(MaskedCountArgs));
-static_assert(parameterBytes(CandidatesArgs::fields) == sizeof(CandidatesArgs));
-static_assert(parameterBytes(DrawArgs::fields) == sizeof(DrawArgs));
-static_assert(parameterBytes(CommitArgs::fields) == sizeof(CommitArgs));
+static_assert(std::apply(
+    [](auto... args) {
+      return ((parameterBytes(args.fields) == sizeof(args)) && ...) &&
+             ((fieldsOf(args.op).data() == args.fields) && ...);
+    },
+    RowArgs()));
 
 } // namespace heddle::abi
 

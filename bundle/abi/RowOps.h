@@ -15,6 +15,8 @@
 #ifndef HEDDLE_BUNDLE_ABI_ROWOPS_H
 #define HEDDLE_BUNDLE_ABI_ROWOPS_H
 
+#include <array>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -36,42 +38,22 @@ enum class RowOp {
   Commit,      ///< writes the most confident ones
 };
 
-inline constexpr RowOp allRowOps[] = {
-    RowOp::Embed,       RowOp::RmsNorm,    RowOp::Rotate,  RowOp::SwiGlu,
-    RowOp::Copy,        RowOp::Change,     RowOp::Compare, RowOp::Merge,
-    RowOp::MaskedCount, RowOp::Candidates, RowOp::Draw,    RowOp::Commit,
-};
-
-/// As manifests and symbols spell it.
-constexpr std::string_view nameOf(RowOp op) {
-  switch (op) {
-  case RowOp::Embed:
-    return "embed";
-  case RowOp::RmsNorm:
-    return "rms_norm";
-  case RowOp::Rotate:
-    return "rotate";
-  case RowOp::SwiGlu:
-    return "swiglu";
-  case RowOp::Copy:
-    return "copy";
-  case RowOp::Change:
-    return "change";
-  case RowOp::Compare:
-    return "compare";
-  case RowOp::Merge:
-    return "merge";
-  case RowOp::MaskedCount:
-    return "masked_count";
-  case RowOp::Candidates:
-    return "candidates";
-  case RowOp::Draw:
-    return "draw";
-  case RowOp::Commit:
-    return "commit";
-  }
-  return "?";
+/// As manifests and symbols spell them.
+constexpr auto namesOf(RowOp) {
+  return std::to_array<std::string_view>(
+      {"embed", "rms_norm", "rotate", "swiglu", "copy", "change", "compare",
+       "merge", "masked_count", "candidates", "draw", "commit"});
 }
+constexpr std::string_view nameOf(RowOp op) {
+  return namesOf(op)[static_cast<size_t>(op)];
+}
+
+inline constexpr auto allRowOps = [] {
+  std::array<RowOp, namesOf(RowOp()).size()> all{};
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i] = static_cast<RowOp>(i);
+  return all;
+}();
 
 /// The symbol of a row kernel's form for an element type: "row_embed_bf16". No
 /// attention or select kernel's symbol ends like it (those end in a head dim

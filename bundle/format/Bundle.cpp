@@ -136,13 +136,10 @@ Result<Header> readHeader(std::string_view start, uint64_t fileSize) {
 /// printable, zero-padded, not empty.
 std::string sectionName(std::string_view field) {
   std::string_view name = field.substr(0, field.find('\0'));
-  for (char c : name)
-    if (c <= 0x20 || c >= 0x7f)
-      return "";
-  for (char c : field.substr(name.size()))
-    if (c != '\0')
-      return "";
-  return std::string(name);
+  const bool padded = field.find_last_not_of('\0') + 1 == name.size();
+  const bool prints =
+      std::ranges::all_of(name, [](char c) { return c > 0x20 && c < 0x7f; });
+  return padded && prints ? std::string(name) : "";
 }
 
 Status checkZero(std::string_view bytes, uint64_t from, uint64_t to) {
@@ -173,9 +170,8 @@ Result<std::vector<Bundle::SectionInfo>> readTable(std::string_view bytes,
                    " has no well-formed name (1 to 24 printable characters, "
                    "then zeros)");
     std::string what = "damaged: section \"" + info.name + "\" ";
-    for (const Bundle::SectionInfo &other : table)
-      if (other.name == info.name)
-        return Error(what + "appears twice");
+    if (std::ranges::count(table, info.name, &Bundle::SectionInfo::name))
+      return Error(what + "appears twice");
     if (info.offset % sectionAlignment != 0)
       return Error(what + "starts at byte " + number(info.offset) +
                    ", expected a multiple of " + number(sectionAlignment));
@@ -244,10 +240,7 @@ Result<Bundle> Bundle::parse(std::string bytes, const std::string &name) {
   Bundle bundle;
   bundle.bytes = std::move(bytes);
   bundle.table = std::move(*table);
-  bool hasManifest = std::any_of(
-      bundle.table.begin(), bundle.table.end(),
-      [](const SectionInfo &info) { return info.name == manifestSection; });
-  if (!hasManifest)
+  if (!bundle.find(manifestSection))
     return Error(place + ": the bundle has no \"manifest\" section");
   Result<Manifest> manifest =
       manifestFromJson(std::string(bundle.section(manifestSection)));
@@ -309,9 +302,13 @@ Status Bundle::write(
   return writeFileAtomically(path, *bytes);
 }
 
+const Bundle::SectionInfo *Bundle::find(std::string_view name) const {
+  const auto found = std::ranges::find(table, name, &SectionInfo::name);
+  return found == table.end() ? nullptr : &*found;
+}
+
 std::string_view Bundle::section(std::string_view name) const {
-  for (const SectionInfo &info : table)
-    if (info.name == name)
-      return std::string_view(bytes).substr(info.offset, info.size);
-  return {};
+  const SectionInfo *found = find(name);
+  return found ? std::string_view(bytes).substr(found->offset, found->size)
+               : std::string_view();
 }

@@ -97,6 +97,8 @@ public:
     uint64_t checksum;
   };
   const std::vector<SectionInfo> &sections() const { return table; }
+  /// Null when there is none of that name.
+  const SectionInfo *find(std::string_view name) const;
 
 private:
   std::string bytes;

@@ -33,8 +33,7 @@ public:
   template <typename T, typename R = Any>
   void operator()(const char *name, T &value, R = {}) {
     hear(name);
-    if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, RowOp>) {
-    } else if constexpr (std::is_enum_v<T>) {
+    if constexpr (std::is_enum_v<T>) {
       value = static_cast<T>(kind % namesOf(T()).size());
     } else if constexpr (isList<T>) {
       typename T::value_type element{};

@@ -112,16 +112,6 @@ public:
       if constexpr (std::is_same_v<R, Text>)
         if (!failed() && !rule.holds(value))
           fail(path, "\"" + printable(value) + "\" " + rule.otherwise);
-    } else if constexpr (std::is_same_v<T, RowOp>) {
-      const std::string name = string(json, path);
-      auto *found =
-          std::find_if(std::begin(allRowOps), std::end(allRowOps),
-                       [&](RowOp each) { return nameOf(each) == name; });
-      if (found != std::end(allRowOps))
-        value = *found;
-      else
-        fail(path, "\"" + printable(name) +
-                       "\" is no row operation that this build knows");
     } else if constexpr (std::is_enum_v<T>) {
       value = enumerator<T>(json, path);
     } else if constexpr (std::is_same_v<T, Ratio>) {
@@ -186,15 +176,17 @@ private:
   template <typename E>
   E enumerator(const ordered_json &json, const std::string &path) {
     const std::string found = string(json, path);
-    std::string expected;
     const auto names = namesOf(E());
-    for (size_t i = 0; i < names.size(); ++i) {
-      if (found == names[i])
-        return static_cast<E>(i);
-      expected += (i ? ", " : "") + std::string(names[i]);
-    }
-    fail(path, "\"" + printable(found) + "\" is unknown, expected one of " +
-                   expected);
+    const auto place = std::ranges::find(names, found);
+    if (place != names.end())
+      return static_cast<E>(place - names.begin());
+    std::string expected;
+    for (std::string_view name : names)
+      expected += (expected.empty() ? "" : ", ") + std::string(name);
+    fail(path, "\"" + printable(found) + "\" is " +
+                   (std::is_same_v<E, RowOp>
+                        ? "no row operation that this build knows"
+                        : "unknown, expected one of " + expected));
     return E();
   }
 

@@ -62,12 +62,13 @@ inline constexpr Text elementType = {[](const std::string &text) {
                                      },
                                      "is unknown, expected f32, bf16 or f16"};
 
-/// A field that is not there where it says nothing.
-template <typename V, typename T, typename R>
-void optional(V &v, const char *name, T &value, bool there, R rule) {
+/// A field that is not there where it is `otherwise`.
+template <typename V, typename T, typename R = Any>
+void optional(V &v, const char *name, T &value, R rule = {},
+              const std::remove_const_t<T> &otherwise = {}) {
   if constexpr (requires { v.optional(name, value, rule); })
     v.optional(name, value, rule);
-  else if (v.has(name, there))
+  else if (v.has(name, value != otherwise))
     v(name, value, rule);
 }
 
@@ -89,14 +90,13 @@ template <typename V> void fields(V &v, In<V, When> &x) {
 template <typename V> void numbersOf(V &v, In<V, Positions> &x) {
   v("count", x.count, Lone{counted});
   if (x.kind == Positions::Kind::Confident)
-    optional(v, "near", x.near, x.near > 0, Range{1, maxNear});
+    optional(v, "near", x.near, Range{1, maxNear});
 }
 
 template <typename V> void fields(V &v, In<V, Positions> &x) {
   using Set = Positions::Kind;
   v("kind", x.kind, Kind{});
-  if (v.has("name", !x.name.empty()))
-    v("name", x.name, symbolName);
+  optional(v, "name", x.name, symbolName);
   switch (x.kind) {
   case Set::Union:
   case Set::Intersect:
@@ -132,8 +132,7 @@ template <typename V> void fields(V &v, In<V, Term> &x) {
     else if (number.otherwise < 0 || v.has(number.name, !number.isLeftOut(x)))
       v(number.name, x.*number.number, Range{number.least, number.most});
   }
-  if (v.has("within", !x.within.empty()))
-    v("within", x.within);
+  optional(v, "within", x.within);
 }
 
 template <typename V> void fields(V &v, In<V, Selection> &x) {
@@ -149,19 +148,14 @@ template <typename V> void fields(V &v, In<V, Selection> &x) {
   v("isolation", x.isolation);
   v("scale", x.scale);
   v("per_kv_head", x.perKvHead);
-  if (v.has("per_layer", x.perLayer))
-    v("per_layer", x.perLayer);
+  optional(v, "per_layer", x.perLayer);
   v("scorer", x.scorer);
-  if (v.has("pooled", x.pooled > 0))
-    v("pooled", x.pooled, Range{minPooled, maxPooled});
+  optional(v, "pooled", x.pooled, Range{minPooled, maxPooled});
   // Sets come later: checkManifest() looks whether they are there.
   constexpr Range set = {0, maxPositions - 1};
-  if (v.has("rows", x.rows >= 0))
-    v("rows", x.rows, set);
-  if (v.has("always", x.always >= 0))
-    v("always", x.always, set);
-  if (v.has("within", x.within >= 0))
-    v("within", x.within, ofSelections);
+  optional(v, "rows", x.rows, set, -1);
+  optional(v, "always", x.always, set, -1);
+  optional(v, "within", x.within, ofSelections, -1);
   v("cadence", x.cadence);
 }
 
@@ -194,12 +188,9 @@ template <typename V> void fields(V &v, In<V, KernelVariant> &x) {
   v("shared_bytes", x.sharedBytes, Range{0, maxSharedBytes});
   v("map_rows", x.mapRows, Range{0, maxMapRows});
   v("cluster", x.cluster, Range{1, maxCluster});
-  if (v.has("form", x.form != LaunchForm::Any))
-    v("form", x.form);
-  if (v.has("least_keys", x.leastKeys > 0))
-    v("least_keys", x.leastKeys, Range{1, maxLeastKeys});
-  if (v.has("persistent", x.persistent))
-    v("persistent", x.persistent);
+  optional(v, "form", x.form);
+  optional(v, "least_keys", x.leastKeys, Range{1, maxLeastKeys});
+  optional(v, "persistent", x.persistent);
 }
 
 template <typename V> void fields(V &v, In<V, Kernel> &x) {
@@ -209,12 +200,9 @@ template <typename V> void fields(V &v, In<V, Kernel> &x) {
     v("group", x.group, Group{});
     v("blocks", x.blocks);
     v("per_kv_head", x.perKvHead);
-    if (v.has("per_layer", x.perLayer))
-      v("per_layer", x.perLayer);
-    if (v.has("scorer", x.scorer != Selection::Scorer::MeanProbability))
-      v("scorer", x.scorer);
-    if (v.has("pooled", x.pooled > 0))
-      v("pooled", x.pooled, Range{minPooled, maxPooled});
+    optional(v, "per_layer", x.perLayer);
+    optional(v, "scorer", x.scorer);
+    optional(v, "pooled", x.pooled, Range{minPooled, maxPooled});
     if (v.has("within_group", x.withinGroup > 0)) {
       v("within_group", x.withinGroup, Group{});
       v("within_blocks", x.withinBlocks);
@@ -223,8 +211,7 @@ template <typename V> void fields(V &v, In<V, Kernel> &x) {
     v("writes_lse", x.writesLse);
     v("terms", x.terms);
   }
-  if (v.has("scores", !x.scores.empty()))
-    v("scores", x.scores);
+  optional(v, "scores", x.scores);
   v("variants", x.variants);
 }
 
@@ -250,28 +237,22 @@ template <typename V> void fields(V &v, In<V, Phase::Scoring> &x) {
 template <typename V> void fields(V &v, In<V, Phase::Refresh> &x) {
   v("selection", x.selection, ofSelections);
   v("kernel", x.kernel, ofKernels);
-  if (v.has("scorings", !x.scorings.empty()))
-    v("scorings", x.scorings);
+  optional(v, "scorings", x.scorings);
 }
 
 template <typename V> void fields(V &v, In<V, Phase::Measure> &x) {
   v("cadence", x.cadence);
-  if (v.has("kernel", x.kernel >= 0))
-    v("kernel", x.kernel, ofKernels);
+  optional(v, "kernel", x.kernel, ofKernels, -1);
 }
 
 template <typename V> void fields(V &v, In<V, Phase> &x) {
   v("when", x.when);
   v("attention", x.attention, ofKernels);
-  if (v.has("shadow", x.shadow >= 0))
-    v("shadow", x.shadow, ofKernels);
-  if (v.has("refreshes_first", x.refreshesFirst))
-    v("refreshes_first", x.refreshesFirst);
-  if (v.has("scoring", x.scoring >= 0))
-    v("scoring", x.scoring, ofKernels);
+  optional(v, "shadow", x.shadow, ofKernels, -1);
+  optional(v, "refreshes_first", x.refreshesFirst);
+  optional(v, "scoring", x.scoring, ofKernels, -1);
   v("refreshes", x.refreshes);
-  if (v.has("measures", !x.measures.empty()))
-    v("measures", x.measures);
+  optional(v, "measures", x.measures);
 }
 
 template <typename V> void fields(V &v, In<V, Rule> &x) {
@@ -295,18 +276,16 @@ template <typename V> void comparison(V &v, In<V, Pass> &x) {
   } else if (x.exact == Pass::Exact::LeastSimilar) {
     v("keep", x.keep, UpTo{1, /*orNone=*/true});
     v("among", x.among, ofPositions);
-    optional(v, "confidence", x.confidence, x.confidence.num > 0, UpTo{});
+    optional(v, "confidence", x.confidence, UpTo{});
   }
 }
 
 template <typename V> void fields(V &v, In<V, Pass> &x) {
   v("when", x.when);
-  if (v.has("layers", !x.layers.empty()))
-    v("layers", x.layers);
+  optional(v, "layers", x.layers);
   v("rows", x.rows, ofPositionsOrAll);
   v("alone", x.alone);
-  if (v.has("unseen", x.unseen))
-    v("unseen", x.unseen);
+  optional(v, "unseen", x.unseen);
   v.object("exact", [&](auto &v) {
     v("kind", x.exact, Kind{});
     comparison(v, x);
@@ -353,17 +332,15 @@ template <typename V> void form(V &v, In<V, CommitRule> &x) {
 /// The numbers of each of its clauses.
 template <typename V> void limiting(V &v, In<V, CommitRule> &x) {
   v("limit_share", x.limitShare, Spelt{UpTo{}, "share"});
-  optional(v, "limit_least", x.limitLeast, x.limitLeast > 1,
-           Spelt{counted, "least"});
-  optional(v, "limit_most", x.limitMost, x.limitMost < maxCount,
-           Spelt{counted, "most"});
+  optional(v, "limit_least", x.limitLeast, Spelt{counted, "least"}, 1);
+  optional(v, "limit_most", x.limitMost, Spelt{counted, "most"}, maxCount);
 }
 template <typename V> void revoking(V &v, In<V, CommitRule> &x) {
   v("revoke_below", x.revokeBelow, Spelt{UpTo{}, "below"});
 }
 template <typename V> void editing(V &v, In<V, CommitRule> &x) {
   v("edit_above", x.editAbove, Spelt{UpTo{}, "above"});
-  optional(v, "further_passes", x.furtherPasses, x.furtherPasses > 0,
+  optional(v, "further_passes", x.furtherPasses,
            Spelt{Range{1, maxFurtherPasses}, "further"});
 }
 template <typename V> void lasting(V &v, In<V, CommitRule> &x) {
@@ -382,11 +359,8 @@ template <typename V> void fields(V &v, In<V, CommitRule> &x) {
     limiting(v, x);
   if (v.has("revoke_below", x.revokes())) {
     revoking(v, x);
-    if (v.has("revoke_by", x.revokeBy != CommitRule::RevokeBy::Row))
-      v("revoke_by", x.revokeBy);
-    if (v.has("revoke_fewer_than",
-              x.revokeFewerThan != CommitRule::RevokeFewerThan::Step))
-      v("revoke_fewer_than", x.revokeFewerThan);
+    optional(v, "revoke_by", x.revokeBy);
+    optional(v, "revoke_fewer_than", x.revokeFewerThan);
   }
   if (v.has("edit_above", x.edits()))
     editing(v, x);
@@ -405,8 +379,7 @@ template <typename V> void fields(V &v, In<V, Manifest> &x) {
   v("abi", x.abi, Range{0, UINT32_MAX});
   v("targets", x.targets);
   v("selections", x.selections);
-  if (v.has("fallbacks", !x.fallbacks.empty()))
-    v("fallbacks", x.fallbacks);
+  optional(v, "fallbacks", x.fallbacks);
   v("kernels", x.kernels);
   v("row_kernels", x.rowKernels);
   v("rules", x.rules);
@@ -414,15 +387,13 @@ template <typename V> void fields(V &v, In<V, Manifest> &x) {
   v("visible", x.visible, ofPositionsOrAll);
   v("all_visible", x.allVisible);
   v("passes", x.passes);
-  if (v.has("layered_reuses", !x.layeredReuses.empty()))
-    v("layered_reuses", x.layeredReuses);
+  optional(v, "layered_reuses", x.layeredReuses);
   v("reuse", x.reuse);
   v("dated_commits", x.datedCommits);
   v.object("commit", [&](auto &v) {
     fields(v, x.commit);
     lasting(v, x.commit);
-    if (v.has("renoises", x.commit.renoises))
-      v("renoises", x.commit.renoises);
+    optional(v, "renoises", x.commit.renoises);
     if (v.has("drafts", x.commit.verifies()))
       drafting(v, x.commit);
   });

@@ -53,13 +53,7 @@ Scores::Type typeOf(const Scores &scores, const Scores::Node &node) {
   case 'b':
     return Scores::Type::I1;
   }
-  const int32_t like = node.of[node.op == Scores::Op::Select ? 1 : 0];
-  if (like == Scores::Logit)
-    return Scores::Type::F32;
-  const int32_t index = like - Scores::inputs;
-  return index < 0 || index >= static_cast<int32_t>(scores.nodes.size())
-             ? Scores::Type::I32
-             : scores.nodes[static_cast<size_t>(index)].type;
+  return scores.typeOf(node.of[node.op == Scores::Op::Select ? 1 : 0]);
 }
 
 std::string readConstant(const ordered_json &type, const ordered_json &value,

@@ -30,9 +30,7 @@ Status heddle::bundle::checkSections(const Bundle &bundle) {
 Status heddle::bundle::checkTables(const Bundle &bundle) {
   // One without a byte is there, too.
   auto check = [&](std::string_view name, auto &&read) {
-    if (std::ranges::find(bundle.sections(), name,
-                          &Bundle::SectionInfo::name) ==
-        bundle.sections().end())
+    if (!bundle.find(name))
       return Status::success();
     if (auto table = read(bundle.section(name)); !table)
       return Status(

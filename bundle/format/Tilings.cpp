@@ -43,10 +43,6 @@ inline constexpr Text keysOfTilings = {
     "is unknown, expected one of all, list, blocks, range, union, scores"};
 
 template <typename V> void fields(V &v, TilingRule &x) {
-  auto optional = [&](const char *name, auto &value, auto rule) {
-    if (v.has(name, true))
-      v(name, value, rule);
-  };
   v("element", x.element, elementOfProducts);
   v("head_dim", x.headDim, anyNumber);
   v("consumers", x.consumers, anyNumber);
@@ -55,19 +51,19 @@ template <typename V> void fields(V &v, TilingRule &x) {
   v("parts", x.parts, anyNumber);
   v("producer_registers", x.producerRegisters, anyNumber);
   v("consumer_registers", x.consumerRegisters, anyNumber);
-  optional("over", x.over, keysOfTilings);
+  optional(v, "over", x.over, keysOfTilings);
   Copies copies = x.tma ? Copies::Tma : Copies::Threads;
-  optional("copies", copies, Any{});
+  optional(v, "copies", copies);
   x.tma = copies == Copies::Tma;
-  optional("positions", x.positions, Any{});
-  optional("shared", x.shared, Any{});
-  optional("packed", x.packed, Any{});
-  optional("masked", x.masked, Any{});
-  optional("blocks", x.blocks, anyNumber);
-  optional("cluster", x.cluster, anyNumber);
-  optional("key_shares", x.keyShares, anyNumber);
-  optional("least_keys", x.leastKeys, anyNumber);
-  optional("query_stages", x.queryStages, anyNumber);
+  optional(v, "positions", x.positions);
+  optional(v, "shared", x.shared);
+  optional(v, "packed", x.packed);
+  optional(v, "masked", x.masked);
+  optional(v, "blocks", x.blocks, anyNumber);
+  optional(v, "cluster", x.cluster, anyNumber);
+  optional(v, "key_shares", x.keyShares, anyNumber);
+  optional(v, "least_keys", x.leastKeys, anyNumber);
+  optional(v, "query_stages", x.queryStages, anyNumber);
 }
 
 } // namespace detail

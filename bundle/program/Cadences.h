@@ -48,15 +48,15 @@ struct Cadence {
     Drift
   };
   Kind kind = Kind::Never;
-  Ratio fraction;     ///< Uniform, Random, Power: window; At: where; Drift:
-                      ///< the similarity below which it has a step
-  int64_t count = 0;  ///< Uniform, Random, Power, First
-  int64_t period = 0; ///< Every; Geometric: its factor; Drift:
-                      ///< the most steps from one to the next
-  int64_t step = 0;   ///< At with an absolute step; 0 when fraction is used
-  int64_t seed = 0;   ///< Random
-  int64_t from = 1;   ///< Every: its first step; At with a fraction: 1 + plus
-  int64_t layer = -1; ///< Drift: where it is measured, negative from the end
+  Ratio fraction = {}; ///< Uniform, Random, Power: window; At: where; Drift:
+                       ///< the similarity below which it has a step
+  int64_t count = 0;   ///< Uniform, Random, Power, First
+  int64_t period = 0;  ///< Every; Geometric: its factor; Drift:
+                       ///< the most steps from one to the next
+  int64_t step = 0;    ///< At with an absolute step; 0 when fraction is used
+  int64_t seed = 0;    ///< Random
+  int64_t from = 1;    ///< Every: its first step; At with a fraction: 1 + plus
+  int64_t layer = -1;  ///< Drift: where it is measured, negative from the end
   bool attention = false; ///< Drift: by attention's weights, else by V
   /// Steps are counted from 1 in each block, and T is the block's number of
   /// steps (StepPlace).

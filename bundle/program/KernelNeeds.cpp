@@ -11,22 +11,10 @@
 #include "bundle/program/ProgramChecks.h"
 
 #include <algorithm>
-#include <functional>
 
 using namespace heddle::bundle;
 
 using Attention = Reuse::Attention;
-
-/// Whether some layer keeps something such that `holds`.
-template <typename Predicate>
-static bool anyReuse(const Manifest &manifest, Predicate holds) {
-  return std::invoke(holds, manifest.reuse) ||
-         std::any_of(manifest.layeredReuses.begin(),
-                     manifest.layeredReuses.end(),
-                     [&](const LayeredReuse &layered) {
-                       return std::invoke(holds, layered.reuse);
-                     });
-}
 
 static bool needs(const Manifest &manifest, RowOp op) {
   auto keeps = [&](Attention attention) {
@@ -41,11 +29,9 @@ static bool needs(const Manifest &manifest, RowOp op) {
     // What rows add to kept ones is a comparison, too.
     return keeps(Attention::Propagated) || !driftsOf(manifest).empty() ||
            anyReuse(manifest, &Reuse::refreshesByValues) ||
-           std::any_of(manifest.passes.begin(), manifest.passes.end(),
-                       [](const Pass &pass) {
-                         return pass.comparesContexts() ||
-                                pass.comparesValues();
-                       });
+           std::ranges::any_of(manifest.passes, [](const Pass &pass) {
+             return pass.comparesContexts() || pass.comparesValues();
+           });
   case RowOp::Merge:
     return keeps(Attention::Outside);
   default:
@@ -55,9 +41,8 @@ static bool needs(const Manifest &manifest, RowOp op) {
 
 std::vector<RowOp> heddle::bundle::rowOpsOf(const Manifest &manifest) {
   std::vector<RowOp> needed;
-  std::copy_if(std::begin(allRowOps), std::end(allRowOps),
-               std::back_inserter(needed),
-               [&](RowOp op) { return needs(manifest, op); });
+  std::ranges::copy_if(allRowOps, std::back_inserter(needed),
+                       [&](RowOp op) { return needs(manifest, op); });
   return needed;
 }
 
@@ -67,10 +52,9 @@ heddle::bundle::encodingsOf(const Kernel &kernel,
   const bool writesKeys = kernel.kind == Kernel::Kind::Select && !kernel.blocks;
   const bool readsKeys =
       (kernel.withinGroup > 0 && !kernel.withinBlocks) ||
-      std::any_of(kernel.terms.begin(), kernel.terms.end(),
-                  [](const Term &term) {
-                    return readsList(term) && term.kind != Term::Kind::Blocks;
-                  });
+      std::ranges::any_of(kernel.terms, [](const Term &term) {
+        return readsList(term) && term.kind != Term::Kind::Blocks;
+      });
   if (writesKeys || readsKeys)
     return ofKeys;
   return {Encoding::Int32};
@@ -82,7 +66,7 @@ bool heddle::bundle::computesAllRowsOn(const Manifest &manifest,
     if (!pass.computesAllRows())
       return false;
     if (pass.layers.empty() &&
-        std::all_of(pass.when.begin(), pass.when.end(), [&](const When &when) {
+        std::ranges::all_of(pass.when, [&](const When &when) {
           return when.kind == When::Kind::On &&
                  includesAll(when.cadence, cadence);
         }))
@@ -95,19 +79,14 @@ bool heddle::bundle::computesSomeRows(const Manifest &manifest,
                                       int64_t kernel) {
   // What a refresh is scored by is of all rows, whatever the phase (S6).
   auto runsBySome = [&](const Phase &phase) {
-    const bool runs = phase.attention == kernel ||
-                      std::any_of(phase.measures.begin(), phase.measures.end(),
-                                  [&](const auto &measure) {
-                                    return measure.kernel == kernel;
-                                  });
+    const bool runs =
+        phase.attention == kernel ||
+        std::ranges::count(phase.measures, kernel, &Phase::Measure::kernel) > 0;
     return runs && (phase.when.kind != When::Kind::On ||
                     !computesAllRowsOn(manifest, phase.when.cadence));
   };
-  return std::any_of(manifest.passes.begin(), manifest.passes.end(),
-                     std::not_fn(&Pass::computesAllRows)) &&
-         std::any_of(manifest.rules.begin(), manifest.rules.end(),
-                     [&](const Rule &rule) {
-                       return std::any_of(rule.phases.begin(),
-                                          rule.phases.end(), runsBySome);
-                     });
+  return !std::ranges::all_of(manifest.passes, &Pass::computesAllRows) &&
+         std::ranges::any_of(manifest.rules, [&](const Rule &rule) {
+           return std::ranges::any_of(rule.phases, runsBySome);
+         });
 }

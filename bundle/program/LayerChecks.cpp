@@ -7,8 +7,6 @@
 
 #include "bundle/program/LayerChecks.h"
 
-#include "bundle/program/Program.h"
-
 #include <algorithm>
 #include <set>
 
@@ -40,17 +38,32 @@ std::string textOf(int64_t layer) { return "layer " + std::to_string(layer); }
 } // namespace
 
 std::optional<ProgramProblem> LayerChecker::checkRanges() {
+  const bool anyModel = modelLayers == 0;
+  const std::string inModel =
+      anyModel ? ""
+               : " in a model of " + std::to_string(modelLayers) + " layers";
   size_t count = 0;
-  auto check = [&](At at, size_t index, const std::vector<LayerRange> &ranges) {
+  auto check = [&](At at, size_t index, const std::vector<LayerRange> &ranges,
+                   OwnedRanges *all) {
     OwnedRanges own;
     for (const LayerRange &each : ranges) {
-      if ((each.first < 0) != (each.last < 0) || each.first > each.last)
+      // In a model layers that count from either end meet.
+      const LayerRange here = {each.first + (each.first < 0 ? modelLayers : 0),
+                               each.last + (each.last < 0 ? modelLayers : 0)};
+      if (anyModel &&
+          ((here.first < 0) != (here.last < 0) || here.first > here.last))
         return fail(
             at, index,
             "names layers from " + std::to_string(each.first) + " to " +
                 std::to_string(each.last) +
                 ", which count from different ends or are not in order");
-      own.emplace_back(each, index);
+      if (!anyModel && (here.first < 0 || here.last >= modelLayers ||
+                        here.first > here.last))
+        return fail(at, index,
+                    "names " + toString(std::vector{each}) +
+                        ", the model has layers 0 to " +
+                        std::to_string(modelLayers - 1));
+      own.emplace_back(here, index);
     }
     count += ranges.size();
     if (count > maxLayerRanges)
@@ -59,83 +72,47 @@ std::optional<ProgramProblem> LayerChecker::checkRanges() {
                   "name at most " +
                       std::to_string(maxLayerRanges) + " in all");
     if (findShared(own))
-      fail(at, index, "names a layer twice");
+      fail(at, index, "names a layer twice" + inModel);
+    if (all)
+      all->insert(all->end(), own.begin(), own.end());
   };
   OwnedRanges always, kept;
-  for (size_t i = 0; i < manifest.passes.size(); ++i) {
-    const Pass &pass = manifest.passes[i];
-    check(At::Pass, i, pass.layers);
-    if (pass.when.empty())
-      for (const LayerRange &each : pass.layers)
-        always.emplace_back(each, i);
-  }
-  for (size_t i = 0; i < manifest.layeredReuses.size(); ++i) {
-    check(At::Reuse, i, manifest.layeredReuses[i].layers);
-    for (const LayerRange &each : manifest.layeredReuses[i].layers)
-      kept.emplace_back(each, i);
-  }
+  for (size_t i = 0; i < manifest.passes.size(); ++i)
+    check(At::Pass, i, manifest.passes[i].layers,
+          manifest.passes[i].when.empty() ? &always : nullptr);
+  for (size_t i = 0; i < manifest.layeredReuses.size(); ++i)
+    check(At::Reuse, i, manifest.layeredReuses[i].layers, &kept);
+  const std::string ofModel =
+      "names layers that one in front of it has" + inModel;
   if (auto shared = findShared(always))
     fail(At::Pass, shared->first,
-         "names layers that one in front of it has at every step; give each "
-         "layer one recompute without a cadence");
+         anyModel ? ofModel + " at every step; give each layer one recompute "
+                              "without a cadence"
+                  : ofModel);
   if (auto shared = findShared(kept))
     fail(At::Reuse, shared->first,
-         "names layers that another one has; give each layer one reuse");
+         anyModel
+             ? "names layers that another one has; give each layer one reuse"
+             : ofModel);
   if (!problem)
     findPlaces();
   return problem;
 }
 
 std::optional<ProgramProblem> LayerChecker::checkIn(int64_t layers) {
-  checkRangesIn(layers);
   modelLayers = layers;
-  for (int64_t layer = 0; layer < layers && !problem; ++layer)
-    places.push_back(layer);
-  findPasses();
+  checkRanges();
   for (size_t i = 0; i < manifest.passes.size() && !problem; ++i)
     if (!manifest.passes[i].computesAllRows())
       checkKept(i);
   return problem ? problem : checkPlaces();
 }
 
-/// L2: the same in a model, where layers that count from either end meet.
-void LayerChecker::checkRangesIn(int64_t layers) {
-  OwnedRanges always, kept;
-  auto check = [&](At at, size_t index, const std::vector<LayerRange> &ranges,
-                   OwnedRanges *all) {
-    OwnedRanges own;
-    for (const LayerRange &each : ranges) {
-      LayerRange here{each.first + (each.first < 0 ? layers : 0),
-                      each.last + (each.last < 0 ? layers : 0)};
-      if (here.first < 0 || here.last >= layers || here.first > here.last)
-        return fail(at, index,
-                    "names " + toString(std::vector{each}) +
-                        ", the model has layers 0 to " +
-                        std::to_string(layers - 1));
-      own.emplace_back(here, index);
-      if (all)
-        all->emplace_back(here, index);
-    }
-    if (findShared(own))
-      fail(at, index,
-           "names a layer twice in a model of " + std::to_string(layers) +
-               " layers");
-  };
-  for (size_t i = 0; i < manifest.passes.size(); ++i)
-    check(At::Pass, i, manifest.passes[i].layers,
-          manifest.passes[i].when.empty() ? &always : nullptr);
-  for (size_t i = 0; i < manifest.layeredReuses.size(); ++i)
-    check(At::Reuse, i, manifest.layeredReuses[i].layers, &kept);
-  const std::string what = "names layers that one in front of it has in a "
-                           "model of " +
-                           std::to_string(layers) + " layers";
-  if (auto shared = findShared(always))
-    fail(At::Pass, shared->first, what);
-  if (auto shared = findShared(kept))
-    fail(At::Reuse, shared->first, what);
-}
-
 void LayerChecker::findPlaces() {
+  for (int64_t layer = 0; layer < modelLayers; ++layer)
+    places.push_back(layer);
+  if (modelLayers > 0)
+    return findPasses();
   std::set<int64_t> fromFront = {0}, fromEnd;
   auto add = [&](const std::vector<LayerRange> &ranges) {
     for (const LayerRange &each : ranges) {
@@ -175,23 +152,6 @@ void LayerChecker::findPasses() {
             manifest.passes[pass].exact == Pass::Exact::LeastSimilar;
 }
 
-bool LayerChecker::hasPlace(const std::vector<LayerRange> &ranges,
-                            int64_t place) const {
-  if (modelLayers > 0)
-    return hasLayer(ranges, place, modelLayers);
-  return ranges.empty() ||
-         std::any_of(ranges.begin(), ranges.end(), [&](const LayerRange &each) {
-           return each.first <= place && place <= each.last;
-         });
-}
-
-const Reuse &LayerChecker::reuseAt(int64_t place) const {
-  for (const LayeredReuse &each : manifest.layeredReuses)
-    if (hasPlace(each.layers, place))
-      return each.reuse;
-  return manifest.reuse;
-}
-
 /// Whether, as far as it can be shown, a step may run one pass at a place and
 /// the other at another one: not if the one in front has both places, since its
 /// conditions hold at the step.
@@ -224,10 +184,10 @@ bool LayerChecker::holdsAll(int64_t set, int64_t other) {
   bool result = a.kind == Kind::All;
   switch (b.kind) { // what the other one is made of
   case Kind::Union:
-    result |= std::all_of(b.of.begin(), b.of.end(), held);
+    result |= std::ranges::all_of(b.of, held);
     break;
   case Kind::Intersect:
-    result |= std::any_of(b.of.begin(), b.of.end(), held);
+    result |= std::ranges::any_of(b.of, held);
     break;
   case Kind::Except:
   case Kind::Last:
@@ -259,10 +219,10 @@ bool LayerChecker::holdsAll(int64_t set, int64_t other) {
   }
   switch (a.kind) { // what the set is made of
   case Kind::Union:
-    result = result || std::any_of(a.of.begin(), a.of.end(), holds);
+    result = result || std::ranges::any_of(a.of, holds);
     break;
   case Kind::Intersect:
-    result = result || std::all_of(a.of.begin(), a.of.end(), holds);
+    result = result || std::ranges::all_of(a.of, holds);
     break;
   case Kind::Hull:
     result = result || holds(a.of.front()) ||
@@ -294,7 +254,7 @@ bool LayerChecker::holdsRows(const Pass &pass, const Pass &other) {
 std::optional<ProgramProblem> LayerChecker::checkKept(size_t index) {
   const Pass &pass = manifest.passes[index];
   for (size_t i = 0; i < places.size() && !problem; ++i) {
-    if (!std::count(passesOf[i].begin(), passesOf[i].end(), index))
+    if (!std::ranges::count(passesOf[i], index))
       continue;
     const Reuse &reuse = reuseAt(places[i]);
     const std::string where =
@@ -346,8 +306,9 @@ std::optional<ProgramProblem> LayerChecker::checkUnseen(size_t index) {
     fail(At::Pass, index,
          rows + "of which nothing is cached to compare them with; write "
                 "`recompute %rows unseen`, or leave `unseen` out");
-  else if (std::any_of(manifest.passes.begin(), manifest.passes.end(),
-                       [](const Pass &each) { return !each.layers.empty(); }))
+  else if (std::ranges::any_of(manifest.passes, [](const Pass &each) {
+             return !each.layers.empty();
+           }))
     fail(At::Pass, index,
          rows + "of which layers that leave them out keep nothing, and a "
                 "recompute names layers; let none name layers, or leave "

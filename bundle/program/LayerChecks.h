@@ -13,6 +13,7 @@
 #ifndef HEDDLE_BUNDLE_PROGRAM_LAYERCHECKS_H
 #define HEDDLE_BUNDLE_PROGRAM_LAYERCHECKS_H
 
+#include "bundle/program/Program.h"
 #include "bundle/program/ProgramChecks.h"
 
 namespace heddle::bundle {
@@ -48,11 +49,14 @@ private:
     if (!problem)
       problem = ProgramProblem{at, index, std::move(what)};
   }
-  void checkRangesIn(int64_t layers);
   void findPlaces();
   void findPasses();
-  bool hasPlace(const std::vector<LayerRange> &ranges, int64_t place) const;
-  const Reuse &reuseAt(int64_t place) const;
+  bool hasPlace(const std::vector<LayerRange> &ranges, int64_t place) const {
+    return hasLayer(ranges, place, modelLayers);
+  }
+  const Reuse &reuseAt(int64_t place) const {
+    return reuseOf(manifest, place, modelLayers);
+  }
   bool mayMeet(size_t pass, int64_t place, size_t other,
                int64_t otherPlace) const;
   bool holdsAll(int64_t set, int64_t other);
@@ -60,8 +64,8 @@ private:
 
   const Manifest &manifest;
   /// A layer of each run of layers that the same passes and reuses name, in
-  /// their order: in any model that is deep enough to have them all, or in one
-  /// of `modelLayers`.
+  /// their order, in any model that is deep enough to have them all; or each of
+  /// `modelLayers`, if that is not 0.
   std::vector<int64_t> places;
   int64_t modelLayers = 0;
   std::vector<std::vector<size_t>> passesOf; ///< [places]: that may run there

@@ -45,14 +45,32 @@ int64_t heddle::bundle::hostTarget(const Manifest &manifest) {
   return -1;
 }
 
+ListForm heddle::bundle::formOf(const Selection &selection,
+                                const Selection *outer) {
+  return {selection.group,
+          selection.kind == Selection::Kind::Blocks,
+          selection.perKvHead,
+          selection.perLayer,
+          selection.pooled,
+          selection.scorer,
+          outer ? outer->group : 0,
+          outer && outer->kind == Selection::Kind::Blocks};
+}
+
+ListForm heddle::bundle::formOf(const Manifest &manifest,
+                                const Selection &selection) {
+  return formOf(selection, selection.within < 0
+                               ? nullptr
+                               : &manifest.selection(selection.within));
+}
+
 bool Kernel::hasLists() const {
-  return kind == Kind::Select ||
-         std::any_of(terms.begin(), terms.end(), readsList);
+  return kind == Kind::Select || std::ranges::any_of(terms, readsList);
 }
 
 bool Kernel::comparesPositions() const {
   return scores.usesPositions() ||
-         std::any_of(terms.begin(), terms.end(), [](const Term &term) {
+         std::ranges::any_of(terms, [](const Term &term) {
            return !readsList(term) || !term.within.empty();
          });
 }

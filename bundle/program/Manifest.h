@@ -333,27 +333,35 @@ inline int64_t scratchRowBytes(const KernelVariant &variant, int64_t longest) {
          line * line;
 }
 
+/// What of a selection its select kernel is compiled for.
+struct ListForm {
+  int64_t group = 0;
+  bool blocks = false; ///< of keys instead of single ones
+  bool perKvHead = false;
+  bool perLayer = false;
+  int64_t pooled = 0;
+  Selection::Scorer scorer = Selection::Scorer::MeanProbability;
+  /// The group of the selection that Selection::within is, and whether it is of
+  /// blocks; 0: it chooses from all keys.
+  int64_t withinGroup = 0;
+  bool withinBlocks = false;
+  bool operator==(const ListForm &) const = default;
+};
+
+/// That of a selection within `outer`, or within none if that is null.
+ListForm formOf(const Selection &selection, const Selection *outer);
+
 /// A kernel that the step program names. For each target it has a variant of
 /// every (dtype, headDim) that any kernel of that target has, and if it has
 /// lists, of each in encodingsOf() the target's; beside any of these there
 /// may be one of each other LaunchForm.
-struct Kernel {
+struct Kernel : ListForm { ///< Select
   enum class Kind { Attention, Select };
   std::string name;
   Kind kind = Kind::Attention;
   bool writesLse = false;  ///< Attention
   std::vector<Term> terms; ///< Attention; empty means dense (all pairs)
-  int64_t group = 0;       ///< Select
-  bool blocks = false;     ///< Select: blocks of keys instead of single ones
-  bool perKvHead = false;  ///< Select: Selection::perKvHead
-  bool perLayer = false;   ///< Select: Selection::perLayer
-  int64_t pooled = 0;      ///< Select: Selection::pooled
-  Selection::Scorer scorer = Selection::Scorer::MeanProbability; ///< Select
-  /// Select: the group of the selection that Selection::within is, and whether
-  /// it is of blocks; 0: it chooses from all keys.
-  int64_t withinGroup = 0;
-  bool withinBlocks = false;
-  Scores scores; ///< what becomes of logits; none: nothing
+  Scores scores;           ///< what becomes of logits; none: nothing
   std::vector<KernelVariant> variants;
 
   /// Whether it reads or writes index lists.
@@ -575,6 +583,7 @@ struct Reuse {
 struct LayeredReuse {
   std::vector<LayerRange> layers; ///< at least one
   Reuse reuse;
+  bool operator==(const LayeredReuse &) const = default;
 };
 
 /// Which predictions become tokens.
@@ -737,6 +746,13 @@ struct Manifest {
   std::vector<DatedCommit> datedCommits;
   CommitRule commit;
 
+  const Kernel &kernel(int64_t index) const {
+    return kernels[static_cast<size_t>(index)];
+  }
+  const Selection &selection(int64_t index) const {
+    return selections[static_cast<size_t>(index)];
+  }
+
   /// Whether positions that `visible` lacks are visible at some steps.
   bool showsAll() const { return allVisible.kind != Cadence::Kind::Never; }
 
@@ -747,6 +763,9 @@ struct Manifest {
            commit == CommitRule();
   }
 };
+
+/// What a kernel that refreshes the selection is compiled for.
+ListForm formOf(const Manifest &manifest, const Selection &selection);
 
 /// The index of the bundle's Host target, or -1.
 int64_t hostTarget(const Manifest &manifest);

@@ -50,8 +50,8 @@ bool isNumbered(std::string_view text, std::string_view prefix,
   if (!text.empty() && endings.find(text.back()) != std::string_view::npos)
     text.remove_suffix(1);
   return (text.size() == 2 || text.size() == 3) &&
-         std::all_of(text.begin(), text.end(),
-                     [](unsigned char c) { return std::isdigit(c); });
+         std::ranges::all_of(text,
+                             [](unsigned char c) { return std::isdigit(c); });
 }
 
 void checkTarget(Problem &in, const Target &target, const std::string &path) {
@@ -145,7 +145,7 @@ void checkRows(Problem &in, const Manifest &manifest, const Kernel &kernel,
     check(kernel.group);
   for (const Term &term : kernel.terms)
     if (readsList(term))
-      check(manifest.selections[static_cast<size_t>(term.selection)].group);
+      check(manifest.selection(term.selection).group);
 }
 
 void checkSymbol(Problem &in, const std::string &symbol,
@@ -219,7 +219,7 @@ void checkForms(Problem &in, const Target &target, const Kernel &kernel,
 void checkEncoding(Problem &in, const Target &target, const Kernel &kernel,
                    const KernelVariant &variant, const std::string &path) {
   const std::vector<Encoding> known = encodingsOf(kernel, target.encodings);
-  if (std::find(known.begin(), known.end(), variant.encoding) != known.end())
+  if (std::ranges::find(known, variant.encoding) != known.end())
     return;
   std::string expected;
   for (Encoding each : known)
@@ -337,8 +337,7 @@ void checkRowKernels(Problem &in, const Manifest &manifest) {
 /// An attention kernel reads lists as their selection writes them.
 void checkTerms(Problem &in, const Manifest &manifest, const Kernel &kernel,
                 const std::string &path) {
-  if (std::count_if(kernel.terms.begin(), kernel.terms.end(), readsList) >
-      abi::maxIndexLists)
+  if (std::ranges::count_if(kernel.terms, readsList) > abi::maxIndexLists)
     in.fail(path + ".terms", "more than " + std::to_string(abi::maxIndexLists) +
                                  " index lists in one kernel");
   if (auto different = differentBounds(kernel.terms))
@@ -350,8 +349,7 @@ void checkTerms(Problem &in, const Manifest &manifest, const Kernel &kernel,
       in.fail(at(path + ".terms", i) + ".within", why);
     if (!readsList(term))
       continue;
-    Selection::Kind kind =
-        manifest.selections[static_cast<size_t>(term.selection)].kind;
+    Selection::Kind kind = manifest.selection(term.selection).kind;
     if ((term.kind == Term::Kind::Blocks) != (kind == Selection::Kind::Blocks))
       in.fail(at(path + ".terms", i) + ".selection",
               "the term reads " + detail::nameOf(term.kind) +
@@ -359,51 +357,47 @@ void checkTerms(Problem &in, const Manifest &manifest, const Kernel &kernel,
   }
 }
 
+/// The field that is at fault.
+std::string pathOf(const Manifest &manifest, const ProgramProblem &problem) {
+  using At = ProgramProblem::At;
+  auto listed = [&](const char *list, const auto &items, const char *behind) {
+    return problem.index < items.size() ? at(list, problem.index) : behind;
+  };
+  switch (problem.at) {
+  case At::Positions:
+    return at("positions", problem.index);
+  case At::Visible:
+    return "visible";
+  case At::Pass:
+    return at("passes", problem.index);
+  case At::Reuse:
+    return listed("layered_reuses", manifest.layeredReuses, "reuse");
+  case At::Commit:
+    return listed("dated_commits", manifest.datedCommits, "commit");
+  case At::Selection:
+    return at("selections", problem.index);
+  }
+  return "";
+}
+
 /// Rows, keys, reuse and commit: at the fields that they are read from.
 void checkProgramFields(Problem &in, const Manifest &manifest) {
-  if (manifest.positions.size() > maxPositions)
-    return in.fail("positions", "more than " + std::to_string(maxPositions) +
-                                    " sets of positions");
-  if (manifest.passes.size() > maxPasses)
-    return in.fail("passes",
-                   "more than " + std::to_string(maxPasses) + " passes");
-  if (manifest.layeredReuses.size() > maxPasses)
-    return in.fail("layered_reuses", "more than " + std::to_string(maxPasses) +
-                                         " reuses of some layers");
-  if (manifest.datedCommits.size() >= maxPasses)
-    return in.fail("dated_commits", "more than " +
-                                        std::to_string(maxPasses - 1) +
-                                        " rules of some steps");
-  std::optional<ProgramProblem> found = checkProgram(manifest);
-  if (!found)
+  auto limit = [&](const char *path, size_t size, size_t most,
+                   const char *what) {
+    if (size > most)
+      in.fail(path, "more than " + std::to_string(most) + what);
+  };
+  limit("positions", manifest.positions.size(), maxPositions,
+        " sets of positions");
+  limit("passes", manifest.passes.size(), maxPasses, " passes");
+  limit("layered_reuses", manifest.layeredReuses.size(), maxPasses,
+        " reuses of some layers");
+  limit("dated_commits", manifest.datedCommits.size(), maxPasses - 1,
+        " rules of some steps");
+  if (in.failed())
     return;
-  using At = ProgramProblem::At;
-  std::string path;
-  switch (found->at) {
-  case At::Positions:
-    path = at("positions", found->index);
-    break;
-  case At::Visible:
-    path = "visible";
-    break;
-  case At::Pass:
-    path = at("passes", found->index);
-    break;
-  case At::Reuse:
-    path = found->index < manifest.layeredReuses.size()
-               ? at("layered_reuses", found->index)
-               : "reuse";
-    break;
-  case At::Commit:
-    path = found->index < manifest.datedCommits.size()
-               ? at("dated_commits", found->index)
-               : "commit";
-    break;
-  case At::Selection:
-    path = at("selections", found->index);
-    break;
-  }
-  in.fail(path, found->what);
+  if (auto found = checkProgram(manifest))
+    in.fail(pathOf(manifest, *found), found->what);
 }
 
 void checkKernels(Problem &in, const Manifest &manifest) {
@@ -465,14 +459,6 @@ public:
   void check(Problem &in, size_t index, const std::string &path);
 
 private:
-  static std::set<int64_t> refreshedBy(const Rule &rule) {
-    std::set<int64_t> refreshed;
-    for (const Phase &phase : rule.phases)
-      for (const Phase::Refresh &refresh : phase.refreshes)
-        refreshed.insert(refresh.selection);
-    return refreshed;
-  }
-
   const Manifest &manifest;
   std::vector<int64_t> first;            ///< layer of each rule
   std::map<int64_t, FirstOf> refreshing; ///< by selection
@@ -482,8 +468,7 @@ void Reads::check(Problem &in, size_t index, const std::string &path) {
   const Rule &rule = manifest.rules[index];
   const std::set<int64_t> refreshed = refreshedBy(rule);
   for (size_t i = 0; i < rule.phases.size(); ++i) {
-    const Kernel &kernel =
-        manifest.kernels[static_cast<size_t>(rule.phases[i].attention)];
+    const Kernel &kernel = manifest.kernel(rule.phases[i].attention);
     for (const Term &term : kernel.terms)
       if (readsList(term) && !refreshed.count(term.selection) &&
           !refreshing[term.selection].comesBefore(first[index]))
@@ -496,41 +481,55 @@ void Reads::check(Problem &in, size_t index, const std::string &path) {
 }
 
 /// "all keys", "blocks of 128 keys", "columns of groups of 128 rows".
-std::string withinText(const Kernel &kernel) {
-  if (kernel.withinGroup == 0)
+std::string withinText(const ListForm &form) {
+  if (form.withinGroup == 0)
     return "all keys";
-  const std::string group = kernel.withinGroup == groupOfAll
-                                ? "all"
-                                : std::to_string(kernel.withinGroup);
-  return kernel.withinBlocks ? "blocks of " + group + " keys"
-                             : "columns of groups of " + group + " rows";
+  const std::string group =
+      form.withinGroup == groupOfAll ? "all" : std::to_string(form.withinGroup);
+  return form.withinBlocks ? "blocks of " + group + " keys"
+                           : "columns of groups of " + group + " rows";
 }
 
-std::string withinText(const Manifest &manifest, const Selection &selection) {
-  Kernel kernel;
-  if (selection.within >= 0) {
-    const Selection &outer =
-        manifest.selections[static_cast<size_t>(selection.within)];
-    kernel.withinGroup = outer.group;
-    kernel.withinBlocks = outer.kind == Selection::Kind::Blocks;
-  }
-  return withinText(kernel);
+/// In what a kernel is not the one that refreshes a selection; "" if it is.
+std::string whyNotFor(const Manifest &manifest, const Selection &selection,
+                      const Kernel &select) {
+  const ListForm &own = select, wanted = formOf(manifest, selection);
+  if (select.kind != Kernel::Kind::Select)
+    return "kernel \"" + printable(select.name) + "\" is no select kernel";
+  if (own.group != wanted.group)
+    return "the kernel selects for groups of " + std::to_string(own.group) +
+           " rows, the selection has groups of " + std::to_string(wanted.group);
+  if (own.blocks != wanted.blocks)
+    return std::string("the kernel selects ") +
+           (own.blocks ? "blocks" : "columns") + ", the selection is of " +
+           detail::nameOf(selection.kind);
+  if (own.perKvHead != wanted.perKvHead || own.perLayer != wanted.perLayer)
+    return "kernel and selection do not agree whether heads share lists";
+  if (own.scorer != wanted.scorer)
+    return "the kernel scores by " + detail::nameOf(own.scorer) +
+           ", the selection by " + detail::nameOf(wanted.scorer);
+  if (own.pooled != wanted.pooled)
+    return "the kernel pools " + std::to_string(own.pooled) +
+           " scores, the selection " + std::to_string(wanted.pooled);
+  if (own != wanted)
+    return "the kernel chooses within " + withinText(own) +
+           ", the selection within " + withinText(wanted);
+  return "";
 }
 
 void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
                 const std::string &path) {
   for (const auto &[index, field] : {std::pair(phase.attention, ".attention"),
                                      std::pair(phase.scorer(), ".scoring")}) {
-    const Kernel &kernel = manifest.kernels[static_cast<size_t>(index)];
+    const Kernel &kernel = manifest.kernel(index);
     if (kernel.kind != Kernel::Kind::Attention)
       return in.fail(path + field, "kernel \"" + printable(kernel.name) +
                                        "\" is no attention kernel");
   }
-  const Kernel &scorer = manifest.kernels[static_cast<size_t>(phase.scorer())];
-  const bool reads = std::any_of(
-      phase.refreshes.begin(), phase.refreshes.end(), [&](const auto &each) {
-        const auto at = static_cast<size_t>(each.selection);
-        return readsLse(manifest.selections[at].scorer);
+  const Kernel &scorer = manifest.kernel(phase.scorer());
+  const bool reads =
+      std::ranges::any_of(phase.refreshes, [&](const auto &each) {
+        return readsLse(manifest.selection(each.selection).scorer);
       });
   if (phase.scoring >= 0 && (!reads || !scorer.terms.empty()))
     in.fail(path + ".scoring", "kernel \"" + printable(scorer.name) + "\" " +
@@ -551,42 +550,11 @@ void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
   for (size_t i = 0; i < phase.refreshes.size(); ++i) {
     const Phase::Refresh &refresh = phase.refreshes[i];
     std::string here = at(path + ".refreshes", i);
-    const Kernel &select =
-        manifest.kernels[static_cast<size_t>(refresh.kernel)];
-    const Selection &selection =
-        manifest.selections[static_cast<size_t>(refresh.selection)];
-    int64_t group = selection.group;
-    if (select.kind != Kernel::Kind::Select)
-      in.fail(here + ".kernel",
-              "kernel \"" + printable(select.name) + "\" is no select kernel");
-    else if (select.group != group)
-      in.fail(here + ".kernel", "the kernel selects for groups of " +
-                                    std::to_string(select.group) +
-                                    " rows, the selection has groups of " +
-                                    std::to_string(group));
-    else if (select.blocks != (selection.kind == Selection::Kind::Blocks))
-      in.fail(here + ".kernel", std::string("the kernel selects ") +
-                                    (select.blocks ? "blocks" : "columns") +
-                                    ", the selection is of " +
-                                    detail::nameOf(selection.kind));
-    else if (select.perKvHead != selection.perKvHead ||
-             select.perLayer != selection.perLayer)
-      in.fail(here + ".kernel",
-              "kernel and selection do not agree whether heads share lists");
-    else if (select.scorer != selection.scorer)
-      in.fail(here + ".kernel", std::string("the kernel scores by ") +
-                                    detail::nameOf(select.scorer) +
-                                    ", the selection by " +
-                                    detail::nameOf(selection.scorer));
-    else if (select.pooled != selection.pooled)
-      in.fail(here + ".kernel",
-              "the kernel pools " + std::to_string(select.pooled) +
-                  " scores, the selection " + std::to_string(selection.pooled));
-    else if (std::string own = withinText(select),
-             wanted = withinText(manifest, selection);
-             own != wanted)
-      in.fail(here + ".kernel", "the kernel chooses within " + own +
-                                    ", the selection within " + wanted);
+    const Selection &selection = manifest.selection(refresh.selection);
+    if (std::string why =
+            whyNotFor(manifest, selection, manifest.kernel(refresh.kernel));
+        !why.empty())
+      in.fail(here + ".kernel", why);
     if (!refreshed.insert(refresh.selection).second)
       in.fail(here + ".selection", "refreshed twice in one phase");
     // Its sets would be those of other keys.
@@ -601,30 +569,23 @@ void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
   }
 }
 
-/// What is kept of attention outside of a set is merged by log-sum-exp.
-void checkParts(Problem &in, const Manifest &manifest, const Phase &phase,
-                const std::string &path) {
-  if (manifest.reuse.attention != Reuse::Attention::Outside)
-    return;
-  const Kernel &kernel = manifest.kernels[static_cast<size_t>(phase.attention)];
-  std::optional<std::string> problem =
-      checkOutside(kernel.terms.empty(), kernel.scores);
-  if (!problem && !kernel.writesLse)
-    problem = "writes no log-sum-exp, which keeping attention outside of a set "
-              "needs";
+/// What the rest of the program asks of a phase's attention.
+void checkAttention(Problem &in, const Manifest &manifest, const Phase &phase,
+                    const std::string &path) {
+  const Kernel &kernel = manifest.kernel(phase.attention);
+  const bool dense = kernel.terms.empty();
+  std::optional<std::string> problem;
+  // What is kept of attention outside of a set is merged by log-sum-exp.
+  if (manifest.reuse.attention == Reuse::Attention::Outside) {
+    problem = checkOutside(dense, kernel.scores);
+    if (!problem && !kernel.writesLse)
+      problem = "writes no log-sum-exp, which keeping attention outside of a "
+                "set needs";
+  }
+  // Rows that are not visible have no place among those that kernels count.
+  if (!problem && std::ranges::any_of(manifest.passes, &Pass::unseen))
+    problem = checkUnseen(dense, kernel.scores);
   if (problem)
-    in.fail(path + ".attention",
-            "kernel \"" + printable(kernel.name) + "\" " + *problem);
-}
-
-/// Rows that are not visible have no place among those that kernels count.
-void checkUnseenRows(Problem &in, const Manifest &manifest, const Phase &phase,
-                     const std::string &path) {
-  if (std::none_of(manifest.passes.begin(), manifest.passes.end(),
-                   [](const Pass &pass) { return pass.unseen; }))
-    return;
-  const Kernel &kernel = manifest.kernels[static_cast<size_t>(phase.attention)];
-  if (auto problem = checkUnseen(kernel.terms.empty(), kernel.scores))
     in.fail(path + ".attention",
             "kernel \"" + printable(kernel.name) + "\" " + *problem);
 }
@@ -672,8 +633,7 @@ void checkRules(Problem &in, const Manifest &manifest) {
         in.fail(here + ".when", "only the last phase can be \"otherwise\": "
                                 "those after it would never run");
       checkPhase(in, manifest, rule.phases[j], here);
-      checkParts(in, manifest, rule.phases[j], here);
-      checkUnseenRows(in, manifest, rule.phases[j], here);
+      checkAttention(in, manifest, rule.phases[j], here);
     }
     if (in.failed())
       return;

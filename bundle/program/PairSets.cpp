@@ -115,9 +115,7 @@ std::string bundle::words(std::span<const Term> terms,
         (text.empty() ? "" : " + ") +
         words(term,
               readsList(term)
-                  ? std::string_view(
-                        manifest.selections[static_cast<size_t>(term.selection)]
-                            .name)
+                  ? std::string_view(manifest.selection(term.selection).name)
                   : std::string_view());
   return text.empty() ? "dense" : text;
 }

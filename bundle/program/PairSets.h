@@ -95,17 +95,6 @@ struct SetNumber {
   }
 };
 
-/// Keys [begin, end).
-struct KeyRun {
-  int64_t begin, end;
-};
-
-/// The number of the block that holds a key (abi::IndexList).
-inline int64_t blockOf(int64_t key, int64_t size, int64_t split) {
-  return key < split ? key / size
-                     : (split + size - 1) / size + (key - split) / size;
-}
-
 //===----------------------------------------------------------------------===//
 // The sets
 //===----------------------------------------------------------------------===//
@@ -252,11 +241,7 @@ struct BlocksSet : ListSet {
   static KeyRun keysOf(int64_t entry, int64_t size, int64_t split, int64_t n) {
     if (entry < 0)
       return {0, 0};
-    const int64_t before = (split + size - 1) / size;
-    if (entry < before)
-      return {entry * size, std::min({entry * size + size, n, split})};
-    const int64_t begin = split + (entry - before) * size;
-    return {begin, std::min(begin + size, n)};
+    return keysOfBlock(entry, n, size, split);
   }
 };
 

@@ -43,15 +43,15 @@ measuresOf(const Manifest &manifest, const std::vector<Cadence> &drifts,
            const Rule &rule) {
   std::vector<Phase::Measure> ofRule;
   for (const Cadence &drift : drifts)
-    if (rule.isDefault
-            ? std::none_of(manifest.rules.begin(), manifest.rules.end(),
-                           [&](const Rule &other) {
-                             return !other.isDefault &&
-                                    takes(other, drift.layer, /*may=*/false);
-                           })
-            : takes(rule, drift.layer, /*may=*/true))
+    if (rule.isDefault ? std::ranges::none_of(manifest.rules,
+                                              [&](const Rule &other) {
+                                                return !other.isDefault &&
+                                                       takes(other, drift.layer,
+                                                             /*may=*/false);
+                                              })
+                       : takes(rule, drift.layer, /*may=*/true))
       ofRule.push_back({drift});
-  std::sort(ofRule.begin(), ofRule.end(), comesBefore);
+  std::ranges::sort(ofRule, comesBefore);
   std::vector<std::vector<Phase::Measure>> measures;
   for (const Phase &phase : rule.phases) {
     std::vector<Phase::Measure> &own = measures.emplace_back();
@@ -84,9 +84,7 @@ static std::string spelled(const Manifest &manifest,
   for (const Phase::Measure &each : measures) {
     text += (text.empty() ? "" : ", ") + toString(each.cadence);
     if (each.kernel >= 0)
-      text +=
-          " with " +
-          printable(manifest.kernels[static_cast<size_t>(each.kernel)].name);
+      text += " with " + printable(manifest.kernel(each.kernel).name);
   }
   return text.empty() ? "nothing" : text;
 }
@@ -95,28 +93,30 @@ static std::string spelled(const Manifest &manifest,
 // Checks
 //===----------------------------------------------------------------------===//
 
+std::set<int64_t> heddle::bundle::refreshedBy(const Rule &rule) {
+  std::set<int64_t> refreshed;
+  for (const Phase &phase : rule.phases)
+    for (const Phase::Refresh &refresh : phase.refreshes)
+      refreshed.insert(refresh.selection);
+  return refreshed;
+}
+
 /// P20: what a rule refreshes within another selection it refreshes that, too,
 /// and in a phase that refreshes both behind it.
 static std::optional<PhaseProblem> checkOuters(const Manifest &manifest,
                                                size_t index) {
   const Rule &rule = manifest.rules[index];
-  std::set<int64_t> refreshed;
-  for (const Phase &phase : rule.phases)
-    for (const Phase::Refresh &refresh : phase.refreshes)
-      refreshed.insert(refresh.selection);
+  const std::set<int64_t> refreshed = refreshedBy(rule);
   for (size_t p = 0; p < rule.phases.size(); ++p) {
     const std::vector<Phase::Refresh> &refreshes = rule.phases[p].refreshes;
-    std::set<int64_t> all, before;
-    for (const Phase::Refresh &refresh : refreshes)
-      all.insert(refresh.selection);
     for (size_t r = 0; r < refreshes.size(); ++r) {
-      before.insert(refreshes[r].selection);
-      const int64_t outer =
-          manifest.selections[static_cast<size_t>(refreshes[r].selection)]
-              .within;
-      if (outer < 0 || before.count(outer))
+      const int64_t outer = manifest.selection(refreshes[r].selection).within;
+      const auto place = static_cast<size_t>(
+          std::ranges::find(refreshes, outer, &Phase::Refresh::selection) -
+          refreshes.begin());
+      if (outer < 0 || place < r)
         continue;
-      if (all.count(outer))
+      if (place < refreshes.size())
         return PhaseProblem{index, p, r, false,
                             "must come behind the refresh of the selection "
                             "that it chooses within"};
@@ -137,8 +137,8 @@ static std::string whyNoShadow(const Manifest &manifest, const Phase &phase) {
            : phase.shadow < 0
                ? ""
                : "has attention for shadows, by which no commit revokes";
-  const Kernel &own = manifest.kernels[static_cast<size_t>(phase.attention)];
-  const Kernel &kernel = manifest.kernels[static_cast<size_t>(phase.shadow)];
+  const Kernel &own = manifest.kernel(phase.attention);
+  const Kernel &kernel = manifest.kernel(phase.shadow);
   if (auto problem = checkShadow(own.terms.empty(), own.scores))
     return "with kernel \"" + printable(own.name) + "\" " + *problem;
   const std::vector<Term> others = {{.kind = Term::Kind::Others}};
@@ -165,7 +165,7 @@ heddle::bundle::checkPhases(const Manifest &manifest) {
         measuresOf(manifest, drifts, manifest.rules[i]);
     for (size_t p = 0; p < wanted.size(); ++p) {
       std::vector<Phase::Measure> found = manifest.rules[i].phases[p].measures;
-      std::sort(found.begin(), found.end(), comesBefore);
+      std::ranges::sort(found, comesBefore);
       if (found != wanted[p])
         return PhaseProblem{i, p, std::nullopt, false,
                             "measures " + spelled(manifest, found) +

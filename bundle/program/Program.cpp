@@ -33,7 +33,7 @@ static Status checkDriftsIn(const Manifest &manifest, int64_t layers) {
     if (layer < 0 || layer >= layers)
       return Error("the schedule goes by " + toString(drift) +
                    ", the model has layers 0 to " + std::to_string(layers - 1));
-    auto twice = std::find(measured.begin(), measured.end(), layer);
+    auto twice = std::ranges::find(measured, layer);
     if (twice != measured.end())
       return Error(
           "the schedule goes by " + toString(drift) + " and by " +
@@ -102,15 +102,13 @@ heddle::bundle::listSources(const Manifest &manifest,
       for (const Phase::Refresh &refresh : phase.refreshes)
         latest[static_cast<size_t>(refresh.selection)] = layer;
     for (const Phase &phase : phases)
-      for (const Term &term :
-           manifest.kernels[static_cast<size_t>(phase.attention)].terms)
+      for (const Term &term : manifest.kernel(phase.attention).terms)
         if (readsList(term) && latest[static_cast<size_t>(term.selection)] < 0)
-          return Error(
-              "layer " + std::to_string(layer) + " of a model of " +
-              std::to_string(rules.size()) + " layers reads selection '" +
-              printable(manifest.selections[static_cast<size_t>(term.selection)]
-                            .name) +
-              "', which neither it nor a layer before it refreshes");
+          return Error("layer " + std::to_string(layer) + " of a model of " +
+                       std::to_string(rules.size()) +
+                       " layers reads selection '" +
+                       printable(manifest.selection(term.selection).name) +
+                       "', which neither it nor a layer before it refreshes");
     sources.push_back(latest);
   }
   return sources;
@@ -136,8 +134,8 @@ size_t heddle::bundle::phaseAt(const Rule &rule, const StepPlace &place) {
 }
 
 static bool allHold(const std::vector<When> &when, const StepPlace &place) {
-  return std::all_of(when.begin(), when.end(),
-                     [&](const When &each) { return holds(each, place); });
+  return std::ranges::all_of(
+      when, [&](const When &each) { return holds(each, place); });
 }
 
 std::vector<size_t> heddle::bundle::passesAt(const Manifest &manifest,
@@ -157,7 +155,7 @@ bool heddle::bundle::hasLayer(const std::vector<LayerRange> &ranges,
                               int64_t layer, int64_t layers) {
   auto fromFront = [&](int64_t of) { return of < 0 ? of + layers : of; };
   return ranges.empty() ||
-         std::any_of(ranges.begin(), ranges.end(), [&](const LayerRange &each) {
+         std::ranges::any_of(ranges, [&](const LayerRange &each) {
            return fromFront(each.first) <= layer &&
                   layer <= fromFront(each.last);
          });
@@ -211,10 +209,8 @@ bool heddle::bundle::takesPlannedSteps(const Manifest &manifest,
 }
 
 bool heddle::bundle::readsConfidences(const Manifest &manifest) {
-  return std::any_of(manifest.positions.begin(), manifest.positions.end(),
-                     [](const Positions &set) {
-                       return set.kind == Positions::Kind::Confident;
-                     });
+  return std::ranges::count(manifest.positions, Positions::Kind::Confident,
+                            &Positions::kind) > 0;
 }
 
 int64_t heddle::bundle::visibleAt(const Manifest &manifest,
@@ -226,7 +222,7 @@ std::vector<Cadence> heddle::bundle::driftsOf(const Manifest &manifest) {
   std::vector<Cadence> drifts;
   auto look = [&](const Cadence &cadence) {
     if (cadence.kind == Cadence::Kind::Drift &&
-        std::find(drifts.begin(), drifts.end(), cadence) == drifts.end())
+        std::ranges::find(drifts, cadence) == drifts.end())
       drifts.push_back(cadence);
   };
   auto lookAll = [&](const std::vector<When> &when) {
@@ -254,8 +250,7 @@ DriftWatch::DriftWatch(const Manifest &manifest, int64_t layers) {
   for (Cadence &drift : driftsOf(manifest))
     found.emplace_back(drift.layer + (drift.layer < 0 ? layers : 0),
                        std::move(drift));
-  std::sort(found.begin(), found.end(),
-            [](const auto &a, const auto &b) { return a.first < b.first; });
+  std::ranges::sort(found, {}, &std::pair<int64_t, Cadence>::first);
   for (auto &[layer, cadence] : found) {
     measured.push_back(layer);
     watched.push_back({std::move(cadence)});

@@ -91,10 +91,15 @@ const CommitRule &commitAt(const Manifest &manifest, const StepPlace &place);
 template <typename Predicate>
 bool anyCommit(const Manifest &manifest, Predicate holds) {
   return std::invoke(holds, manifest.commit) ||
-         std::any_of(manifest.datedCommits.begin(), manifest.datedCommits.end(),
-                     [&](const DatedCommit &dated) {
-                       return std::invoke(holds, dated.rule);
-                     });
+         std::ranges::any_of(manifest.datedCommits, holds, &DatedCommit::rule);
+}
+
+/// Whether some layer keeps something such that `holds`.
+template <typename Predicate>
+bool anyReuse(const Manifest &manifest, Predicate holds) {
+  return std::invoke(holds, manifest.reuse) ||
+         std::ranges::any_of(manifest.layeredReuses, holds,
+                             &LayeredReuse::reuse);
 }
 
 /// Whether blocks take the planned number of steps, if none lacks candidates.

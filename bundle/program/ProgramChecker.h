@@ -24,9 +24,9 @@ namespace heddle::bundle::detail {
 /// True if step 2 of a run is the cadence's first one, whatever T.
 bool beginsAtSecond(const Cadence &cadence);
 
-/// checkProgram(). What it asks of reuse is in ReuseChecks.cpp, of layers,
-/// forms of selections, cadences, drafts and shadows in files of their own, of
-/// all else in ProgramChecks.cpp.
+/// checkProgram(). What it asks of reuse is in ReuseChecks.cpp, of commit
+/// rules in CommitChecks.cpp, of layers, forms of selections and cadences in
+/// files of their own, of all else in ProgramChecks.cpp.
 class Checker {
   using At = ProgramProblem::At;
 

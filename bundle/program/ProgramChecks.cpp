@@ -124,18 +124,13 @@ void Checker::checkPositions(size_t index) {
     own.filled = !both;
     for (int64_t part : set.of) {
       const SetFacts &other = facts[size_t(part)];
-      own.first = both ? own.first & other.first : own.first | other.first;
-      own.next = both ? own.next & other.next : own.next | other.next;
-      own.decoded =
-          both ? own.decoded & other.decoded : own.decoded | other.decoded;
-      own.recent =
-          both ? own.recent && other.recent : own.recent || other.recent;
-      own.revoked =
-          both ? own.revoked && other.revoked : own.revoked || other.revoked;
+      for (auto fact : {&SetFacts::first, &SetFacts::next, &SetFacts::decoded})
+        own.*fact = both ? own.*fact & other.*fact : own.*fact | other.*fact;
+      for (auto fact :
+           {&SetFacts::recent, &SetFacts::revoked, &SetFacts::ofPrompt})
+        own.*fact = both ? own.*fact && other.*fact : own.*fact || other.*fact;
       own.filled =
           both ? own.filled || other.filled : own.filled && other.filled;
-      own.ofPrompt = both ? own.ofPrompt && other.ofPrompt
-                          : own.ofPrompt || other.ofPrompt;
     }
     addParts(set, own);
     break;
@@ -149,9 +144,8 @@ void Checker::checkPositions(size_t index) {
                   "fixes a set that goes back to a cadence which begins at "
                   "step 2, so that there is none at step 1");
     bool changes = other.varies || !other.changes.empty();
-    own.first = other.first.fixed(set.cadence);
-    own.next = other.next.fixed(set.cadence);
-    own.decoded = other.decoded.fixed(set.cadence);
+    for (auto fact : {&SetFacts::first, &SetFacts::next, &SetFacts::decoded})
+      own.*fact = (other.*fact).fixed(set.cadence);
     if (changes)
       own.changes = {set.cadence};
     own.recent = !changes && other.recent;
@@ -171,17 +165,16 @@ void Checker::checkFirstStep() {
     const Pass &pass = manifest.passes[i];
     if (pass.computesAllRows()) {
       if (pass.layers.empty() &&
-          std::all_of(pass.when.begin(), pass.when.end(), [](const When &when) {
+          std::ranges::all_of(pass.when, [](const When &when) {
             return when.kind == When::Kind::On && includesFirst(when.cadence);
           }))
         return;
       continue;
     }
-    bool later =
-        std::any_of(pass.when.begin(), pass.when.end(), [](const When &when) {
-          return when.kind == When::Kind::Before ? includesFirst(when.cadence)
-                                                 : excludesFirst(when.cadence);
-        });
+    bool later = std::ranges::any_of(pass.when, [](const When &when) {
+      return when.kind == When::Kind::Before ? includesFirst(when.cadence)
+                                             : excludesFirst(when.cadence);
+    });
     if (!later)
       return fail(
           At::Pass, i,
@@ -207,9 +200,7 @@ void Checker::checkPasses() {
     if (!last && pass.when.empty() && pass.layers.empty())
       return fail(At::Pass, i,
                   "has no cadence, so that those after it never run");
-    if (std::any_of(pass.when.begin(), pass.when.end(), [](const When &when) {
-          return when.kind == When::Kind::Otherwise;
-        }))
+    if (std::ranges::count(pass.when, When::Kind::Otherwise, &When::kind))
       return fail(At::Pass, i, "has a condition that always holds");
     if ((problem = layers.checkUnseen(i)))
       return;
@@ -310,11 +301,10 @@ std::set<int64_t> Checker::partsOf(int64_t set) const {
 
 /// Whether every step computes all of a set exactly that is visible.
 bool Checker::isComputed(int64_t set) const {
-  return std::all_of(manifest.passes.begin(), manifest.passes.end(),
-                     [&](const Pass &pass) {
-                       return pass.exact == Pass::Exact::All &&
-                              (pass.rows < 0 || partsOf(pass.rows).count(set));
-                     });
+  return std::ranges::all_of(manifest.passes, [&](const Pass &pass) {
+    return pass.exact == Pass::Exact::All &&
+           (pass.rows < 0 || partsOf(pass.rows).count(set));
+  });
 }
 
 void Checker::checkVisible() {
@@ -328,7 +318,7 @@ void Checker::checkVisible() {
   // but for those that each step computes.
   if (visible.varies) {
     std::set<int64_t> parts = partsOf(manifest.visible);
-    bool computed = std::all_of(parts.begin(), parts.end(), [&](int64_t part) {
+    bool computed = std::ranges::all_of(parts, [&](int64_t part) {
       return !facts[size_t(part)].varies || isComputed(part) ||
              manifest.positions[size_t(part)].kind == Positions::Kind::Union;
     });
@@ -388,8 +378,7 @@ void Checker::checkSelection(size_t index) {
   const Selection &selection = manifest.selections[index];
   auto wrong = checkForm(selection);
   if (!wrong && selection.within >= 0)
-    wrong =
-        checkWithin(selection, manifest.selections[size_t(selection.within)]);
+    wrong = checkWithin(selection, manifest.selection(selection.within));
   if (wrong)
     return fail(At::Selection, index, *wrong);
   // P17: kernels are told where they begin and end.
@@ -406,54 +395,6 @@ void Checker::checkSelection(size_t index) {
     fail(At::Selection, index,
          "is refreshed on " + toString(selection.cadence) +
              ", at whose steps all visible rows must be computed");
-}
-
-void Checker::checkCommit() {
-  const std::vector<DatedCommit> &dated = manifest.datedCommits;
-  for (size_t i = 0; i < dated.size() && !problem; ++i) {
-    const CommitRule &rule = dated[i].rule;
-    if (dated[i].when.empty() ||
-        std::any_of(
-            dated[i].when.begin(), dated[i].when.end(),
-            [](const When &when) { return when.kind != When::Kind::On; }))
-      return fail(At::Commit, i,
-                  "has no cadence, so that those after it never come");
-    // M6: blocks end by one rule.
-    if (rule.leastPasses != 1)
-      return fail(At::Commit, i,
-                  "says when blocks end, which only the last commit, the one "
-                  "without a cadence, can");
-    // M15: what is cached would be of masks at some steps, of noise at others.
-    if (rule.renoises)
-      return fail(At::Commit, i,
-                  "puts noise in the place of masks, which the last commit, "
-                  "the one without a cadence, says of the whole run; write "
-                  "`renoise` there");
-    if (rule.kind == CommitRule::Kind::RandomOrder || inOrder())
-      return fail(At::Commit, i,
-                  "comes with an order that is drawn for the whole run; a "
-                  "schedule with `random_order` has one commit");
-    checkRule(i, rule);
-  }
-  if (!problem)
-    checkRule(dated.size(), manifest.commit);
-  // M14: what a step commits bounds what one step revokes, and not two.
-  const CommitRule *first = nullptr;
-  for (size_t i = 0; i <= dated.size(); ++i) {
-    const CommitRule &rule = i < dated.size() ? dated[i].rule : manifest.commit;
-    if (!rule.revokes())
-      continue;
-    if (first && first->revokeFewerThan != rule.revokeFewerThan)
-      return fail(At::Commit, i,
-                  "has another `fewer_than` than an earlier commit that "
-                  "revokes, so that a block might never end; write the same "
-                  "for both");
-    first = &rule;
-  }
-  if (!problem)
-    problem = checkDrafts(manifest);
-  if (!problem)
-    problem = checkShadows(manifest);
 }
 
 void Checker::checkDrift() {
@@ -498,64 +439,6 @@ void Checker::checkDrift() {
              "is on " + toString(when.cadence) +
                  ", which says what is computed and not what is committed; "
                  "name a cadence of another form");
-}
-
-void Checker::checkRule(size_t index, const CommitRule &rule) {
-  // M7: what is behind EOS is known once it was looked for.
-  if (rule.narrows && !rule.stopAtEos)
-    return fail(At::Commit, index,
-                "narrows to what stands before EOS but does not stop at it");
-  // M8: what is next in an order would be known no longer.
-  if (rule.revokes() && rule.kind == CommitRule::Kind::RandomOrder)
-    return fail(At::Commit, index,
-                "revokes tokens, of which an order that is drawn before the "
-                "run knows nothing; leave `revoke` out, or commit by "
-                "confidence");
-  // M11: what a step leaves out later ones take.
-  if (rule.isLimited() && rule.byQuota())
-    return fail(At::Commit, index,
-                "takes a planned number of tokens, which `at_most` would leave "
-                "short; leave `at_most` out, or commit by above, factor, best "
-                "or entropy");
-  if (rule.isLimited() && rule.limitLeast > rule.limitMost)
-    return fail(
-        At::Commit, index,
-        "may be limited to no fewer than " + std::to_string(rule.limitLeast) +
-            " tokens and no more than " + std::to_string(rule.limitMost) +
-            "; `least` of `at_most` is no more than `most`");
-  SetFacts within = factsOf(rule.within);
-  if (within.ofRows)
-    return fail(At::Commit, index,
-                "commits within rows (predicting); name the positions");
-  if (within.late)
-    return fail(At::Commit, index,
-                "commits within positions that go back to a cadence which "
-                "begins at step 2, so that there are none at step 1");
-  // M4: something can be committed.
-  if (!canCommit(within))
-    return fail(
-        At::Commit, index,
-        "commits within positions that need not hold the first masked one, "
-        "so that a run may stop short of its end; add undecoded(first = 1) "
-        "or the block to them");
-  // M5: what one of them holds is no use if another does not hold it.
-  SetFacts visible = factsOf(manifest.visible);
-  auto commits = [&](Holding SetFacts::*position, const SetFacts &rows) {
-    return (visible.*position & within.*position & rows.*position).run !=
-           Holding::No;
-  };
-  for (size_t i = 0; i < std::max<size_t>(1, manifest.passes.size()); ++i) {
-    SetFacts rows = manifest.passes.empty() ? SetFacts::all()
-                                            : predictedBy(manifest.passes[i]);
-    if (!commits(&SetFacts::first, rows) && !commits(&SetFacts::next, rows))
-      return fail(
-          At::Commit, index,
-          "goes by a drawn order, and of the positions that are visible, "
-          "computed by a pass and committed within, some need hold only "
-          "what comes next in it and others only the first masked one, so that "
-          "a run may stop short of its end; let all hold the same, or the "
-          "block");
-  }
 }
 
 std::optional<ProgramProblem>

@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -124,6 +125,9 @@ inline constexpr char idleScoring[] =
 /// cadence's; by attention with the phase's own kernel. Of rules that were
 /// checked.
 void setMeasures(Manifest &manifest);
+
+/// The selections that phases of a rule refresh.
+std::set<int64_t> refreshedBy(const Rule &rule);
 
 /// A phase that breaks a rule.
 struct PhaseProblem {

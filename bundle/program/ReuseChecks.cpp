@@ -31,15 +31,14 @@ void Checker::checkReuse() {
            "names no layers, so that those after it never come; write it last");
   }
   // U9: what is kept of attention is of all layers.
-  auto isOutside = [](const LayeredReuse &each) {
-    return each.reuse.attention == Reuse::Attention::Outside;
-  };
-  const bool outside = manifest.reuse.attention == Reuse::Attention::Outside ||
-                       std::any_of(layered.begin(), layered.end(), isOutside);
+  const bool outside = anyReuse(manifest, [](const Reuse &reuse) {
+    return reuse.attention == Reuse::Attention::Outside;
+  });
   const bool byLayer =
       !layered.empty() ||
-      std::any_of(manifest.passes.begin(), manifest.passes.end(),
-                  [](const Pass &pass) { return !pass.layers.empty(); });
+      std::ranges::any_of(manifest.passes, [](const Pass &pass) {
+        return !pass.layers.empty();
+      });
   if (outside && byLayer)
     fail(At::Reuse, layered.size(),
          "keeps attention outside of a set, which is of all layers, while a "
@@ -105,8 +104,7 @@ void Checker::checkOutside() {
                 "keeps attention outside of a set on " + on +
                     ", at whose steps all visible rows must be computed; begin "
                     "with `recompute all` on the same cadence");
-  if (std::all_of(manifest.passes.begin(), manifest.passes.end(),
-                  [](const Pass &pass) { return pass.computesAllRows(); }))
+  if (std::ranges::all_of(manifest.passes, &Pass::computesAllRows))
     return fail(At::Reuse, 0,
                 "keeps attention outside of a set for steps that compute some "
                 "rows, and every step computes all; add `recompute %rows`");

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <sstream>
 
 using namespace heddle;
@@ -37,13 +38,10 @@ constexpr std::string_view integerPredicates[] = {
 
 const OpFacts &factsOf(Op op) { return facts[static_cast<size_t>(op)]; }
 
-struct Names {
-  const std::string_view *first;
-  Scores::Predicate count;
-};
-Names predicates(Op op) {
-  return op == Op::CmpF ? Names{realPredicates, 16}
-                        : Names{integerPredicates, 10};
+std::span<const std::string_view> predicates(Op op) {
+  if (op == Op::CmpF)
+    return realPredicates;
+  return integerPredicates;
 }
 } // namespace
 
@@ -66,19 +64,19 @@ std::optional<Op> bundle::scoreOp(std::string_view fullName) {
 }
 
 std::string_view bundle::predicateName(Op op, Scores::Predicate predicate) {
-  Names names = predicates(op);
-  return predicate >= 0 && predicate < names.count ? names.first[predicate]
-                                                   : std::string_view("?");
+  const auto names = predicates(op);
+  return predicate >= 0 && predicate < std::ssize(names)
+             ? names[static_cast<size_t>(predicate)]
+             : std::string_view("?");
 }
 
 std::optional<Scores::Predicate> bundle::predicateOf(Op op,
                                                      std::string_view name) {
-  Names names = predicates(op);
-  const std::string_view *found =
-      std::find(names.first, names.first + names.count, name);
-  if (found == names.first + names.count)
+  const auto names = predicates(op);
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end())
     return std::nullopt;
-  return static_cast<Scores::Predicate>(found - names.first);
+  return static_cast<Scores::Predicate>(found - names.begin());
 }
 
 //===----------------------------------------------------------------------===//
@@ -86,20 +84,20 @@ std::optional<Scores::Predicate> bundle::predicateOf(Op op,
 //===----------------------------------------------------------------------===//
 
 bool Scores::uses(Input input) const {
-  return std::any_of(nodes.begin(), nodes.end(), [&](const Node &node) {
-    return std::find(node.of.begin(), node.of.end(), input) != node.of.end();
+  return std::ranges::any_of(nodes, [&](const Node &node) {
+    return std::ranges::find(node.of, input) != node.of.end();
   });
 }
 
 bool Scores::has(Op op) const {
-  return std::any_of(nodes.begin(), nodes.end(),
-                     [&](const Node &node) { return node.op == op; });
+  return std::ranges::find(nodes, op, &Node::op) != nodes.end();
 }
 
-static Type typeOf(const Scores &scores, int32_t value) {
-  if (value < Scores::inputs)
-    return value == Scores::Logit ? Type::F32 : Type::I32;
-  return scores.nodes[static_cast<size_t>(value - Scores::inputs)].type;
+Type Scores::typeOf(int32_t value) const {
+  if (value < inputs)
+    return value == Logit ? Type::F32 : Type::I32;
+  const auto index = static_cast<size_t>(value - inputs);
+  return index < nodes.size() ? nodes[index].type : Type::I32;
 }
 
 static std::string problemOf(const Scores &scores, size_t index) {
@@ -140,9 +138,9 @@ static std::string problemOf(const Scores &scores, size_t index) {
     if (value < 0 || value >= Scores::inputs + static_cast<int32_t>(index))
       return where + "reads value " + std::to_string(value) +
              ", which does not stand before it";
-    if (!matches(letter, typeOf(scores, value)))
+    if (!matches(letter, scores.typeOf(value)))
       return where + "reads a value of type " +
-             std::string(nameOf(typeOf(scores, value))) + " as operand " +
+             std::string(nameOf(scores.typeOf(value))) + " as operand " +
              std::to_string(operand - 1);
     if (letter != '+' && letter != 's')
       continue;

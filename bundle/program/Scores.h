@@ -106,6 +106,8 @@ struct Scores {
   /// Whether the result depends on an input.
   bool uses(Input input) const;
   bool usesPositions() const { return uses(Query) || uses(Key); }
+  /// The type of a value; I32 if there is no such node.
+  Type typeOf(int32_t value) const;
   /// Whether some node is `op`.
   bool has(Op op) const;
   bool operator==(const Scores &) const = default;

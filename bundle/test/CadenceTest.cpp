@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/program/Program.h"
-#include "bundle/program/ProgramChecks.h"
+#include "bundle/test/TestManifest.h"
 
 #include <gtest/gtest.h>
 
@@ -16,20 +16,11 @@
 
 using namespace heddle;
 using namespace heddle::bundle;
+using namespace heddle::bundle::test;
 
 namespace {
 
 using Steps = std::vector<int64_t>;
-
-Cadence windowed(Cadence::Kind kind, Ratio fraction, int64_t count,
-                 int64_t seed = 0) {
-  Cadence cadence;
-  cadence.kind = kind;
-  cadence.fraction = fraction;
-  cadence.count = count;
-  cadence.seed = seed;
-  return cadence;
-}
 
 Steps uniform(int64_t total, int64_t count) {
   return refreshSteps(windowed(Cadence::Kind::Uniform, {3, 10}, count), total);
@@ -94,16 +85,12 @@ TEST(Cadence, OneRefreshIsTheFirstStep) {
 }
 
 TEST(Cadence, SimpleKinds) {
+  EXPECT_EQ(refreshSteps({}, 10), Steps{});
+  EXPECT_EQ(refreshSteps(every(4), 9), (Steps{1, 5, 9}));
+  EXPECT_EQ(refreshSteps(every(4), 8), (Steps{1, 5}));
+  EXPECT_EQ(refreshSteps(first(3), 9), upTo(3));
+  EXPECT_EQ(refreshSteps(first(3), 2), upTo(2));
   Cadence cadence;
-  EXPECT_EQ(refreshSteps(cadence, 10), Steps{});
-  cadence.kind = Cadence::Kind::Every;
-  cadence.period = 4;
-  EXPECT_EQ(refreshSteps(cadence, 9), (Steps{1, 5, 9}));
-  EXPECT_EQ(refreshSteps(cadence, 8), (Steps{1, 5}));
-  cadence.kind = Cadence::Kind::First;
-  cadence.count = 3;
-  EXPECT_EQ(refreshSteps(cadence, 9), upTo(3));
-  EXPECT_EQ(refreshSteps(cadence, 2), upTo(2));
   cadence.kind = Cadence::Kind::At;
   cadence.fraction = {1, 5};
   EXPECT_EQ(refreshSteps(cadence, 64), (Steps{12}));
@@ -212,12 +199,8 @@ TEST(Cadence, ExtremesNeitherOverflowNorHang) {
             (Steps{1, 1 + (most - 1) / 2, most}));
   EXPECT_EQ(refreshSteps(windowed(Cadence::Kind::Power, {1, 1}, 3), most),
             (Steps{1, 1 + (most - 1) / 4, most}));
-  Cadence every;
-  every.kind = Cadence::Kind::Every;
-  every.period = most;
-  EXPECT_EQ(refreshSteps(every, most), (Steps{1}));
-  every.period = most - 1;
-  EXPECT_EQ(refreshSteps(every, most), (Steps{1, most}));
+  EXPECT_EQ(refreshSteps(every(most), most), (Steps{1}));
+  EXPECT_EQ(refreshSteps(every(most - 1), most), (Steps{1, most}));
 }
 
 TEST(KeepCount, RoundsAsAsked) {

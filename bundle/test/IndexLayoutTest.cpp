@@ -110,10 +110,10 @@ TEST(IndexLayout, NoticesBitmapsThatAreWrong) {
 }
 
 TEST(IndexLayout, BlocksAreTheWorkedExample) {
-  const int64_t first[] = {0, 32, 40, 72}, end[] = {32, 40, 72, 100};
+  const int64_t begin[] = {0, 32, 40, 72}, end[] = {32, 40, 72, 100};
   ASSERT_EQ(blockCount(100, 32, 40), 4);
   for (int64_t block = 0; block < 4; ++block) {
-    EXPECT_EQ(keysOfBlock(block, 100, 32, 40).first, first[block]);
+    EXPECT_EQ(keysOfBlock(block, 100, 32, 40).begin, begin[block]);
     EXPECT_EQ(keysOfBlock(block, 100, 32, 40).end, end[block]);
   }
 }
@@ -124,11 +124,11 @@ TEST(IndexLayout, BlocksPartitionTheKeys) {
       for (int64_t split = 0; split <= n; ++split) {
         int64_t next = 0;
         for (int64_t block = 0; block < blockCount(n, size, split); ++block) {
-          KeyRange keys = keysOfBlock(block, n, size, split);
-          EXPECT_EQ(keys.first, next);
-          EXPECT_GT(keys.end, keys.first);
-          EXPECT_LE(keys.end, keys.first + size);
-          EXPECT_FALSE(keys.first < split && split < keys.end);
+          KeyRun keys = keysOfBlock(block, n, size, split);
+          EXPECT_EQ(keys.begin, next);
+          EXPECT_GT(keys.end, keys.begin);
+          EXPECT_LE(keys.end, keys.begin + size);
+          EXPECT_FALSE(keys.begin < split && split < keys.end);
           next = keys.end;
         }
         EXPECT_EQ(next, n);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/program/KernelNeeds.h"
+#include "bundle/test/TestManifest.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +14,7 @@
 #include <functional>
 
 using namespace heddle::bundle;
+using namespace heddle::bundle::test;
 
 namespace {
 
@@ -21,18 +23,11 @@ bool needs(const Manifest &manifest, RowOp op) {
   return std::find(ops.begin(), ops.end(), op) != ops.end();
 }
 
-Cadence first() {
-  Cadence cadence;
-  cadence.kind = Cadence::Kind::First;
-  cadence.count = 1;
-  return cadence;
-}
-
 /// All rows at step 1, then those that are chosen so.
 Manifest choosing(Pass::Exact exact) {
   Manifest manifest;
   manifest.passes.resize(2);
-  manifest.passes[0].when = {{When::Kind::On, first()}};
+  manifest.passes[0].when = {{When::Kind::On, first(1)}};
   manifest.passes[1].rows = 0;
   manifest.passes[1].exact = exact;
   manifest.passes[1].keep = {1, 4};
@@ -134,7 +129,7 @@ Manifest twoKernels() {
   manifest.kernels.resize(4);
   std::vector<Phase> &phases = manifest.rules.emplace_back().phases;
   phases.resize(2);
-  phases[0].when = {When::Kind::On, first()};
+  phases[0].when = {When::Kind::On, first(1)};
   phases[0].attention = 0;
   phases[1].attention = 1;
   return manifest;
@@ -142,7 +137,7 @@ Manifest twoKernels() {
 
 TEST(KernelNeeds, AKernelOfStepsThatComputeAllRowsHasNoneOfSome) {
   Manifest manifest = twoKernels();
-  EXPECT_TRUE(computesAllRowsOn(manifest, first()));
+  EXPECT_TRUE(computesAllRowsOn(manifest, first(1)));
   EXPECT_FALSE(computesSomeRows(manifest, 0));
   EXPECT_TRUE(computesSomeRows(manifest, 1));
 
@@ -173,7 +168,7 @@ TEST(KernelNeeds, WhatScoresIsOfAllRowsAndWhatMeasuresIsNot) {
   Manifest manifest = twoKernels();
   Phase &rest = manifest.rules[0].phases[1];
   rest.scoring = 2;
-  rest.measures = {{first(), 3}};
+  rest.measures = {{first(1), 3}};
   EXPECT_FALSE(computesSomeRows(manifest, 2));
   EXPECT_TRUE(computesSomeRows(manifest, 3));
 }

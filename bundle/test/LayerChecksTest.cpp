@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/program/ProgramChecks.h"
+#include "bundle/test/Says.h"
 #include "bundle/test/TestManifest.h"
 
 #include <gtest/gtest.h>
 
 using namespace heddle::bundle;
+using namespace heddle::bundle::test;
 
 namespace {
 
@@ -18,27 +19,18 @@ namespace {
 template <typename Change>
 std::string refusalOf(Manifest manifest, Change change) {
   change(manifest);
-  std::optional<ProgramProblem> problem = checkProgram(manifest);
-  return problem ? problem->what : "";
-}
-
-bool holds(const std::string &text, const std::string &part) {
-  return text.find(part) != std::string::npos;
+  return test::refusalOf(manifest);
 }
 
 /// Of rows that are not visible nothing is kept, in no layer.
 TEST(LayerChecks, RowsThatAreNotVisibleHaveOnlyWhatTheStepComputes) {
-  Cadence phase;
-  phase.kind = Cadence::Kind::Every;
-  phase.period = 4;
+  const Cadence phase = every(4);
   using Kind = Positions::Kind;
   Manifest base;
   base.reuse = {true, Reuse::Attention::Context, true};
-  base.positions = {setOf(Kind::Undecoded, 8), setOf(Kind::Fixed),
+  base.positions = {setOf(Kind::Undecoded, 8), madeOf(Kind::Fixed, {0}, phase),
                     setOf(Kind::Undecoded, 4), setOf(Kind::Block),
                     setOf(Kind::All)};
-  base.positions[1].of = {0};
-  base.positions[1].cadence = phase;
   base.visible = 1;
   Pass whole, rest;
   whole.when = {{When::Kind::On, phase}};
@@ -54,27 +46,27 @@ TEST(LayerChecks, RowsThatAreNotVisibleHaveOnlyWhatTheStepComputes) {
               m.passes[1].when = {{When::Kind::On, phase}};
             }),
             "");
-  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.visible = -1; }),
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.visible = -1; }),
                "every position is; leave `unseen` out");
-  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.passes[1].rows = -1; }),
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.passes[1].rows = -1; }),
                "computes all visible rows, of which none is unseen");
-  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.passes[0].unseen = true; }),
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.passes[0].unseen = true; }),
                "computes all visible rows, of which none is unseen");
   for (auto exact : {Pass::Exact::Salient, Pass::Exact::SalientFfn,
                      Pass::Exact::LeastSimilar})
-    EXPECT_PRED2(holds, refusal([&](Manifest &m) {
+    EXPECT_PRED2(says, refusal([&](Manifest &m) {
                    m.passes[1].exact = exact;
                    m.passes[1].below = m.passes[1].keep = {1, 2};
                    m.passes[1].among = 3;
                  }),
                  "of which nothing is cached to compare them with");
-  EXPECT_PRED2(holds, refusal([&](Manifest &m) {
+  EXPECT_PRED2(says, refusal([&](Manifest &m) {
                  m.passes.insert(m.passes.begin() + 1, rest);
                  m.passes[1].unseen = false;
                  m.passes[1].layers = {{0, 1}};
                }),
                "of which layers that leave them out keep nothing");
-  EXPECT_PRED2(holds, refusal([&](Manifest &m) {
+  EXPECT_PRED2(says, refusal([&](Manifest &m) {
                  m.reuse.attention = Reuse::Attention::Outside;
                  m.reuse.inside = 3;
                  m.reuse.cadence = phase;
@@ -84,18 +76,13 @@ TEST(LayerChecks, RowsThatAreNotVisibleHaveOnlyWhatTheStepComputes) {
 
 /// What a layer computes comes out of those before it.
 TEST(LayerChecks, RowsOfLaterLayersComeFromEarlierOnes) {
-  Cadence start;
-  start.kind = Cadence::Kind::First;
-  start.count = 1;
-  start.inBlock = true;
+  const Cadence start = inBlock(first(1));
   using Kind = Positions::Kind;
   Manifest base;
   base.reuse.kv = true;
   base.positions = {setOf(Kind::Block), setOf(Kind::Undecoded),
-                    setOf(Kind::Intersect), setOf(Kind::Undecoded, 1),
-                    setOf(Kind::Hull)};
-  base.positions[2].of = {0, 1};
-  base.positions[4].of = {3};
+                    madeOf(Kind::Intersect, {0, 1}), setOf(Kind::Undecoded, 1),
+                    madeOf(Kind::Hull, {3})};
   Pass whole, early, rest;
   whole.when = {{When::Kind::On, start}};
   early.rows = 0;
@@ -109,7 +96,7 @@ TEST(LayerChecks, RowsOfLaterLayersComeFromEarlierOnes) {
   auto grow = [](Manifest &m) {
     std::swap(m.passes[1].rows, m.passes[2].rows);
   };
-  EXPECT_PRED2(holds, refusal(grow),
+  EXPECT_PRED2(says, refusal(grow),
                "computes block in layer 2, and layer 0 no more than "
                "intersect(block, undecoded), so");
   EXPECT_EQ(refusal([&](Manifest &m) {
@@ -123,23 +110,22 @@ TEST(LayerChecks, RowsOfLaterLayersComeFromEarlierOnes) {
               m.layeredReuses = {{{{0, 1}}, carrying}};
             }),
             "");
-  EXPECT_PRED2(holds, refusal([&](Manifest &m) {
+  EXPECT_PRED2(says, refusal([&](Manifest &m) {
                  grow(m);
                  m.layeredReuses = {{{{0, 0}}, carrying}};
                }),
                "computes block in layer 2, and layer 1 no more");
   // The last layers stand behind all others, the middle ones in between.
-  EXPECT_PRED2(holds,
+  EXPECT_PRED2(says,
                refusal([](Manifest &m) { m.passes[1].layers = {{-1, -1}}; }),
                "computes block in layer -1, and layer 0 no more");
-  EXPECT_PRED2(holds, refusal([](Manifest &m) {
-                 m.passes[1].layers = {{0, 0}, {4, 5}};
-               }),
-               "computes block in layer 4, and layer 1 no more");
+  EXPECT_PRED2(
+      says, refusal([](Manifest &m) { m.passes[1].layers = {{0, 0}, {4, 5}}; }),
+      "computes block in layer 4, and layer 1 no more");
   // A set of which nothing is known.
-  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.passes[2].rows = 1; }),
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.passes[2].rows = 1; }),
                "computes undecoded in layer 2, and layer 0 no more");
-  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+  EXPECT_PRED2(says, refusal([](Manifest &m) {
                  m.passes[1].alone = true;
                  m.passes[2].rows = 0;
                }),
@@ -159,47 +145,46 @@ TEST(LayerChecks, RowsOfLaterLayersComeFromEarlierOnes) {
     m.reuse = {true, Reuse::Attention::Context, true};
   };
   EXPECT_EQ(refusal(salient), "");
-  EXPECT_PRED2(holds, refusal([&](Manifest &m) {
+  EXPECT_PRED2(says, refusal([&](Manifest &m) {
                  salient(m);
                  m.layeredReuses = {{{{0, 1}}, {true}}};
                }),
                "goes by what changed in layer 0, which keeps no contexts");
-  EXPECT_PRED2(holds, refusal([&](Manifest &m) {
+  EXPECT_PRED2(says, refusal([&](Manifest &m) {
                  salient(m);
                  m.layeredReuses = {{{{3, 3}}, {true}}};
                }),
                "`reuse kv, context, ffn` in layer 3");
   // Layers.
-  EXPECT_PRED2(holds,
+  EXPECT_PRED2(says,
                refusal([](Manifest &m) { m.passes[1].layers = {{3, 2}}; }),
                "names layers from 3 to 2, which");
-  EXPECT_PRED2(holds,
+  EXPECT_PRED2(says,
                refusal([](Manifest &m) { m.passes[1].layers = {{0, -1}}; }),
                "names layers from 0 to -1, which count from different ends");
-  EXPECT_PRED2(holds, refusal([](Manifest &m) {
-                 m.passes[1].layers = {{0, 3}, {3, 3}};
-               }),
-               "names a layer twice");
-  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+  EXPECT_PRED2(
+      says, refusal([](Manifest &m) { m.passes[1].layers = {{0, 3}, {3, 3}}; }),
+      "names a layer twice");
+  EXPECT_PRED2(says, refusal([](Manifest &m) {
                  m.passes.insert(m.passes.begin() + 1, m.passes[1]);
                }),
                "names layers that one in front of it has at every step");
-  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+  EXPECT_PRED2(says, refusal([](Manifest &m) {
                  m.passes.back().layers = {{0, 0}};
                  m.passes[1].layers = {{1, 1}};
                }),
                "is the last one and names layers");
-  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+  EXPECT_PRED2(says, refusal([](Manifest &m) {
                  m.layeredReuses = {{{{0, 3}}, {true}}, {{{2, 2}}, {true}}};
                }),
                "names layers that another one has");
-  EXPECT_PRED2(holds,
+  EXPECT_PRED2(says,
                refusal([](Manifest &m) { m.layeredReuses = {{{{0, 3}}, {}}}; }),
                "keeps no keys and values, as other layers do");
-  EXPECT_PRED2(holds,
+  EXPECT_PRED2(says,
                refusal([](Manifest &m) { m.layeredReuses = {{{}, {true}}}; }),
                "names no layers");
-  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+  EXPECT_PRED2(says, refusal([](Manifest &m) {
                  for (int64_t i = 0; i <= int64_t(maxLayerRanges); ++i)
                    m.passes[1].layers.push_back({2 * i + 2, 2 * i + 2});
                }),
@@ -209,18 +194,13 @@ TEST(LayerChecks, RowsOfLaterLayersComeFromEarlierOnes) {
 /// A layer may let rows end by what it finds, but not all that could be
 /// committed.
 TEST(LayerChecks, RowsThatEndByChoice) {
-  Cadence start;
-  start.kind = Cadence::Kind::First;
-  start.count = 1;
-  start.inBlock = true;
+  const Cadence start = inBlock(first(1));
   using Kind = Positions::Kind;
   Manifest base;
   base.reuse.kv = true;
   base.positions = {setOf(Kind::Block), setOf(Kind::Undecoded, 1),
-                    setOf(Kind::Except), setOf(Kind::Committed, 1),
-                    setOf(Kind::Except)};
-  base.positions[2].of = {0, 1};
-  base.positions[4].of = {0, 3};
+                    madeOf(Kind::Except, {0, 1}), setOf(Kind::Committed, 1),
+                    madeOf(Kind::Except, {0, 3})};
   Pass whole, choosing, rest;
   whole.when = {{When::Kind::On, start}};
   choosing.rows = rest.rows = 0;
@@ -236,10 +216,8 @@ TEST(LayerChecks, RowsThatEndByChoice) {
       "");
   const std::string ends =
       "lets rows end that it does not choose, and the rows";
-  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.passes[1].among = 0; }),
-               ends);
-  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.passes[1].among = 4; }),
-               ends);
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.passes[1].among = 0; }), ends);
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.passes[1].among = 4; }), ends);
   // They go on where they are kept.
   EXPECT_EQ(refusal([](Manifest &m) {
               m.passes[1].among = 0;
@@ -247,17 +225,17 @@ TEST(LayerChecks, RowsThatEndByChoice) {
                   {{{4, 4}}, {true, Reuse::Attention::Output, true}}};
             }),
             "");
-  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+  EXPECT_PRED2(says, refusal([](Manifest &m) {
                  m.layeredReuses = {
                      {{{4, 4}}, {true, Reuse::Attention::Output, false}}};
                }),
                "or `reuse kv`, and the rows that it does not choose end");
-  EXPECT_PRED2(holds,
+  EXPECT_PRED2(says,
                refusal([](Manifest &m) { m.commit.revokeBelow = {1, 2}; }),
                "may let rows end that a commit with `revoke` made masks again");
   // Its rows may go by how confident predictions were.
   EXPECT_EQ(refusal([](Manifest &m) { m.passes[1].confidence = {1, 2}; }), "");
-  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+  EXPECT_PRED2(says, refusal([](Manifest &m) {
                  m.positions[1] = setOf(Kind::Next);
                  m.passes[1].confidence = {1, 2};
                  m.commit.kind = CommitRule::Kind::RandomOrder;
@@ -266,10 +244,10 @@ TEST(LayerChecks, RowsThatEndByChoice) {
                "masked, and with `commit random_order` they predict what they "
                "commit alone");
   EXPECT_PRED2(
-      holds, refusal([](Manifest &m) { m.commit.editAbove = {1, 2}; }),
+      says, refusal([](Manifest &m) { m.commit.editAbove = {1, 2}; }),
       "may let rows end that a commit with `edit` gave another token at");
   // An order in which something else is next.
-  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+  EXPECT_PRED2(says, refusal([](Manifest &m) {
                  m.commit.kind = CommitRule::Kind::RandomOrder;
                  m.passes[1].among = 4;
                }),
@@ -279,19 +257,14 @@ TEST(LayerChecks, RowsThatEndByChoice) {
 /// The surest of a set are positions of it, and need not be the first masked
 /// one.
 TEST(LayerChecks, TheSurestOfASet) {
-  Cadence start;
-  start.kind = Cadence::Kind::First;
-  start.count = 1;
-  start.inBlock = true;
+  const Cadence start = inBlock(first(1));
   using Kind = Positions::Kind;
   Manifest base;
   base.reuse.kv = true;
   base.positions = {setOf(Kind::Block), setOf(Kind::Undecoded, 1),
-                    setOf(Kind::Confident, 2), setOf(Kind::Union),
-                    setOf(Kind::Intersect)};
+                    setOf(Kind::Confident, 2), madeOf(Kind::Union, {1, 2}),
+                    madeOf(Kind::Intersect, {0, 3})};
   base.positions[2].of = {0};
-  base.positions[3].of = {1, 2};
-  base.positions[4].of = {0, 3};
   Pass whole, early, rest;
   whole.when = {{When::Kind::On, start}};
   early.rows = 0;
@@ -300,7 +273,7 @@ TEST(LayerChecks, TheSurestOfASet) {
   base.passes = {whole, early, rest};
   auto refusal = [&](auto change) { return refusalOf(base, change); };
   EXPECT_EQ(refusal([](Manifest &) {}), "");
-  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.passes[2].rows = 2; }),
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.passes[2].rows = 2; }),
                "computes rows that need not hold the first masked position");
   EXPECT_EQ(refusal([](Manifest &m) {
               m.positions[1] = setOf(Kind::Confident, 1);
@@ -309,30 +282,27 @@ TEST(LayerChecks, TheSurestOfASet) {
               m.passes[2].rows = 0;
             }),
             "");
-  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.passes[1].rows = 2; }),
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.passes[1].rows = 2; }),
                "computes rows that need not hold the first masked position");
-  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.commit.within = 2; }),
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.commit.within = 2; }),
                "commits within positions that need not hold the first masked");
-  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.visible = 2; }),
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.visible = 2; }),
                "depends on what is decoded and may change at any step");
-  EXPECT_PRED2(holds, refusal([](Manifest &m) { m.positions[2].of = {0, 1}; }),
+  EXPECT_PRED2(says, refusal([](Manifest &m) { m.positions[2].of = {0, 1}; }),
                "is made of exactly one set");
-  EXPECT_PRED2(holds, refusal([](Manifest &m) {
+  EXPECT_PRED2(says, refusal([](Manifest &m) {
                  m.commit.kind = CommitRule::Kind::RandomOrder;
                }),
                "goes by the confidence of what earlier steps predicted");
 }
 
 TEST(LayerChecks, LayersThatAModelLacks) {
-  Cadence start;
-  start.kind = Cadence::Kind::First;
-  start.count = 1;
+  const Cadence start = first(1);
   Manifest manifest;
   manifest.reuse.kv = true;
   manifest.positions = {setOf(Positions::Kind::Response),
                         setOf(Positions::Kind::Undecoded),
-                        setOf(Positions::Kind::Intersect)};
-  manifest.positions[2].of = {0, 1};
+                        madeOf(Positions::Kind::Intersect, {0, 1})};
   Pass whole, early, late, rest;
   whole.when = {{When::Kind::On, start}};
   early.rows = rest.rows = 0;

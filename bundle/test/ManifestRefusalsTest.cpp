@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/abi/Abi.h"
-#include "bundle/program/ProgramChecks.h"
 #include "bundle/test/Refusal.h"
 
 using namespace heddle;
@@ -72,12 +71,8 @@ TEST(Manifest, RefusesEveryMissingAndUnknownField) {
   refusesEveryMissingAndUnknownField(testCudaManifest());
   refusesEveryMissingAndUnknownField(testRowsManifest());
   Manifest drifting = testManifest();
-  Cadence &cadence = drifting.selections[0].cadence;
-  cadence = {};
-  cadence.kind = Cadence::Kind::Drift;
-  cadence.fraction = {9, 10};
-  cadence.period = 8;
-  cadence.attention = true;
+  const Cadence cadence = drift(-1, /*attention=*/true);
+  drifting.selections[0].cadence = cadence;
   for (Phase &phase : drifting.rules[0].phases)
     if (phase.when.kind != When::Kind::Otherwise)
       phase.when.cadence = cadence;
@@ -369,16 +364,10 @@ TEST(Manifest, HasTheRowKernelsOfItsProgram) {
   auto read = manifestFromJson(toJson(manifest));
   ASSERT_TRUE(read) << read.error().text();
   EXPECT_EQ(read->rowKernels.size(), std::size(allRowOps) - 3);
-  Cadence &cadence = manifest.selections[0].cadence;
-  cadence = {};
-  cadence.kind = Cadence::Kind::Drift;
-  cadence.fraction = {9, 10};
-  cadence.period = 8;
+  manifest.selections[0].cadence = drift();
   auto drifting = manifestFromJson(toJson(manifest));
   ASSERT_FALSE(drifting);
-  EXPECT_NE(drifting.error().text().find("no kernel for compare"),
-            std::string::npos)
-      << drifting.error().text();
+  EXPECT_TRUE(says(drifting.error().text(), "no kernel for compare"));
 }
 
 TEST(Manifest, RefusesIncompleteRowKernels) {
@@ -487,10 +476,8 @@ TEST(Manifest, WritesNamesThatAreNotUtf8) {
 }
 
 #define EXPECT_ROWS_REFUSED(change, text)                                      \
-  EXPECT_NE(                                                                   \
-      refusal(testRowsManifest(), [](Json &json) { change; }).find(text),      \
-      std::string::npos)                                                       \
-      << "found: " << refusal(testRowsManifest(), [](Json &json) { change; })
+  EXPECT_TRUE(                                                                 \
+      says(refusal(testRowsManifest(), [](Json &json) { change; }), text))
 
 TEST(Manifest, RefusesRowsThatPointNowhere) {
   EXPECT_ROWS_REFUSED(json["visible"] = 10,

@@ -5,7 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "bundle/program/ProgramChecks.h"
 #include "bundle/test/Says.h"
 #include "bundle/test/TestManifest.h"
 
@@ -17,7 +16,7 @@
 
 using namespace heddle;
 using namespace heddle::bundle;
-using heddle::bundle::test::says;
+using namespace heddle::bundle::test;
 
 namespace {
 
@@ -26,20 +25,17 @@ TEST(ProgramRefusals, SelectionsGoByRangesOfPositions) {
   auto refusal = [&](auto change) {
     Manifest manifest;
     manifest.positions = {setOf(Kind::Block), setOf(Kind::Undecoded, 4),
-                          setOf(Kind::Hull), setOf(Kind::Predicting)};
-    manifest.positions[2].of = {1};
-    manifest.positions[3].of = {0};
+                          madeOf(Kind::Hull, {1}),
+                          madeOf(Kind::Predicting, {0})};
     Selection &selection = manifest.selections.emplace_back();
     selection.keep = {1, 2};
     selection.group = groupOfAll;
     selection.rows = selection.always = 0;
     selection.pooled = 3;
     selection.perLayer = true;
-    selection.cadence.kind = Cadence::Kind::Every;
-    selection.cadence.period = 4;
+    selection.cadence = every(4);
     change(selection);
-    std::optional<ProgramProblem> problem = checkProgram(manifest);
-    return problem ? problem->what : "";
+    return refusalOf(manifest);
   };
   EXPECT_EQ(refusal([](Selection &) {}), "");
   EXPECT_EQ(refusal([](Selection &s) { s.rows = s.always = 2; }), "");
@@ -77,11 +73,10 @@ TEST(ProgramRefusals, LogitsHaveNoScaleAndNoProbabilityOfASpan) {
   selection.isolation = Selection::Isolation::Aligned;
   EXPECT_EQ(checkForm(selection), std::nullopt);
   selection.isolation = Selection::Isolation::Filtered;
-  EXPECT_NE(checkForm(selection)->find("isolate aligned or spans"),
-            std::string::npos);
+  EXPECT_TRUE(says(*checkForm(selection), "isolate aligned or spans"));
   selection.isolation = Selection::Isolation::None;
   selection.scale = Selection::Scale::Heads;
-  EXPECT_NE(checkForm(selection)->find("drop scaled_by"), std::string::npos);
+  EXPECT_TRUE(says(*checkForm(selection), "drop scaled_by"));
   EXPECT_EQ(selection.scoringRows(65), 3);
   selection.scorer = Selection::Scorer::MeanProbability;
   EXPECT_EQ(checkForm(selection), std::nullopt);
@@ -89,13 +84,6 @@ TEST(ProgramRefusals, LogitsHaveNoScaleAndNoProbabilityOfASpan) {
 }
 
 TEST(ProgramRefusals, SelectionsAreWithinOneListThatIsThere) {
-  auto every = [](int64_t period, int64_t from = 1) {
-    Cadence cadence;
-    cadence.kind = Cadence::Kind::Every;
-    cadence.period = period;
-    cadence.from = from;
-    return cadence;
-  };
   auto refusal = [&](auto change) {
     Manifest manifest;
     Selection selection;
@@ -158,31 +146,23 @@ TEST(ProgramRefusals, SelectionsAreWithinOneListThatIsThere) {
 
 TEST(ProgramRefusals, AttentionOutsideIsKeptOfEveryRowOverKeysThatStay) {
   using Kind = Positions::Kind;
-  Cadence start, often;
-  start.kind = Cadence::Kind::First;
-  start.count = 1;
-  often.kind = Cadence::Kind::Every;
-  often.period = 2;
+  const Cadence often = every(2);
   auto refusal = [&](auto change) {
     Manifest manifest;
     manifest.reuse.kv = true;
     manifest.reuse.attention = Reuse::Attention::Outside;
     manifest.reuse.inside = 0;
     manifest.reuse.cadence = often;
-    manifest.positions = {setOf(Kind::Response), setOf(Kind::Fixed),
-                          setOf(Kind::Undecoded, 4), setOf(Kind::Hull)};
-    manifest.positions[1].of = {0};
-    manifest.positions[1].cadence = often;
-    manifest.positions[3].of = {2};
-    manifest.positions.push_back(manifest.positions[1]);
-    manifest.positions[4].of = {3};
+    manifest.positions = {setOf(Kind::Response),
+                          madeOf(Kind::Fixed, {0}, often),
+                          setOf(Kind::Undecoded, 4), madeOf(Kind::Hull, {2}),
+                          madeOf(Kind::Fixed, {3}, often)};
     Pass whole, rest;
     whole.when = {{When::Kind::On, often}};
     rest.rows = 0;
     manifest.passes = {whole, rest};
     change(manifest);
-    std::optional<ProgramProblem> problem = checkProgram(manifest);
-    return problem ? problem->what : "";
+    return refusalOf(manifest);
   };
   EXPECT_EQ(refusal([](Manifest &) {}), "");
   EXPECT_EQ(refusal([](Manifest &m) { m.reuse.inside = 3; }), "");
@@ -208,14 +188,13 @@ TEST(ProgramRefusals, AttentionOutsideIsKeptOfEveryRowOverKeysThatStay) {
                "the visible positions change on every(2); keep it at these");
   EXPECT_PRED2(says, refusal([&](Manifest &m) {
                  m.visible = 1;
-                 m.allVisible = start;
+                 m.allVisible = first(1);
                }),
                "the visible positions may change at other steps");
   // Any rows may refresh it, but by position.
   EXPECT_EQ(refusal([](Manifest &m) { m.reuse.refreshed = 2; }), "");
   EXPECT_PRED2(says, refusal([](Manifest &m) {
-                 m.positions.push_back(setOf(Kind::Predicting));
-                 m.positions.back().of = {0};
+                 m.positions.push_back(madeOf(Kind::Predicting, {0}));
                  m.reuse.refreshed = 5;
                }),
                "refreshes attention of rows by what they predict (predicting)");
@@ -236,11 +215,8 @@ TEST(ProgramRefusals, AttentionOutsideIsKeptOfEveryRowOverKeysThatStay) {
 }
 
 TEST(ProgramRefusals, DriftIsMeasuredFromOneCadenceInALayer) {
-  Cadence drift;
-  drift.kind = Cadence::Kind::Drift;
-  drift.fraction = {9, 10};
-  drift.period = 8;
-  Cadence other = drift;
+  const Cadence one = drift();
+  Cadence other = one;
   other.period = 9;
   auto manifestOn = [&](const Cadence &pass, const Cadence &set) {
     Manifest manifest;
@@ -254,27 +230,27 @@ TEST(ProgramRefusals, DriftIsMeasuredFromOneCadenceInALayer) {
     manifest.positions.back().cadence = set;
     return manifest;
   };
-  EXPECT_FALSE(checkProgram(manifestOn(drift, drift)));
-  Manifest manifest = manifestOn(drift, other);
+  EXPECT_FALSE(checkProgram(manifestOn(one, one)));
+  Manifest manifest = manifestOn(one, other);
   std::optional<ProgramProblem> problem = checkProgram(manifest);
   ASSERT_TRUE(problem);
   EXPECT_EQ(problem->at, ProgramProblem::At::Pass);
   EXPECT_TRUE(says(problem->what,
                    "goes by drift(below = 0.9, within = 8) beside "
                    "drift(below = 0.9, within = 9)"));
-  other = drift;
+  other = one;
   other.layer = 2;
   other.fraction = {1, 2};
-  EXPECT_FALSE(checkProgram(manifestOn(drift, other)));
+  EXPECT_FALSE(checkProgram(manifestOn(one, other)));
   other.inBlock = true;
-  EXPECT_TRUE(checkProgram(manifestOn(drift, other)));
+  EXPECT_TRUE(checkProgram(manifestOn(one, other)));
   other.inBlock = false;
   other.attention = true;
-  EXPECT_TRUE(checkProgram(manifestOn(drift, other))) << "beside one of V";
+  EXPECT_TRUE(checkProgram(manifestOn(one, other))) << "beside one of V";
   EXPECT_FALSE(checkProgram(manifestOn(other, other)));
-  manifest = manifestOn(drift, drift);
+  manifest = manifestOn(one, one);
   DatedCommit dated;
-  dated.when = {{When::Kind::On, drift}};
+  dated.when = {{When::Kind::On, one}};
   manifest.datedCommits = {dated};
   problem = checkProgram(manifest);
   ASSERT_TRUE(problem);
@@ -285,9 +261,7 @@ TEST(ProgramRefusals, DriftIsMeasuredFromOneCadenceInALayer) {
 
 /// What a schedule that revokes must not say, beside the same without it.
 TEST(ProgramRefusals, RevokedTokensAreMasksForAllThatGoesByThem) {
-  Cadence start;
-  start.kind = Cadence::Kind::First;
-  start.count = 1;
+  const Cadence start = first(1);
   auto refusal = [&](std::vector<Positions> positions, auto change) {
     Manifest manifest;
     manifest.reuse.kv = true;
@@ -300,17 +274,13 @@ TEST(ProgramRefusals, RevokedTokensAreMasksForAllThatGoesByThem) {
     change(manifest);
     EXPECT_FALSE(checkProgram(manifest)) << "it is fine without `revoke`";
     manifest.commit.revokeBelow = {9, 10};
-    std::optional<ProgramProblem> problem = checkProgram(manifest);
-    return problem ? problem->what : "";
+    return refusalOf(manifest);
   };
   using Kind = Positions::Kind;
   auto none = [](Manifest &) {};
-  Positions fixed = setOf(Kind::Fixed), except = setOf(Kind::Except),
-            both = setOf(Kind::Union);
-  fixed.of = {0};
-  fixed.cadence = start;
-  except.of = {1, 3};
-  both.of = {0, 1};
+  Positions fixed = madeOf(Kind::Fixed, {0}, start);
+  const Positions except = madeOf(Kind::Except, {1, 3}),
+                  both = madeOf(Kind::Union, {0, 1});
   // Rows.
   for (Positions whole :
        {setOf(Kind::Undecoded), setOf(Kind::Response), setOf(Kind::Block),
@@ -346,10 +316,7 @@ TEST(ProgramRefusals, RevokedTokensAreMasksForAllThatGoesByThem) {
 
 /// What a schedule that edits must not say, beside the same without it.
 TEST(ProgramRefusals, EditedTokensAreComputedAnew) {
-  Cadence start, block;
-  start.kind = block.kind = Cadence::Kind::First;
-  start.count = block.count = 1;
-  block.inBlock = true;
+  const Cadence start = first(1), block = inBlock(start);
   auto refusal = [&](std::vector<Positions> positions, const Cadence &whole) {
     Manifest manifest;
     manifest.reuse.kv = true;
@@ -373,8 +340,7 @@ TEST(ProgramRefusals, EditedTokensAreComputedAnew) {
     EXPECT_TRUE(says(refusal({setOf(kind)}, start), stale))
         << "the last step of a block edits too";
   }
-  Positions both = setOf(Kind::Union);
-  both.of = {0, 1};
+  const Positions both = madeOf(Kind::Union, {0, 1});
   EXPECT_TRUE(says(refusal({setOf(Kind::Undecoded)}, start), stale));
   EXPECT_EQ(
       refusal({setOf(Kind::Undecoded), setOf(Kind::Committed, 1), both}, start),
@@ -385,18 +351,13 @@ TEST(ProgramRefusals, EditedTokensAreComputedAnew) {
 
 /// What a schedule with noise must not say, beside the same without it.
 TEST(ProgramRefusals, NoiseIsComputedAnewAndKeptOfNothing) {
-  Cadence start, block;
-  start.kind = block.kind = Cadence::Kind::First;
-  start.count = block.count = 1;
-  block.inBlock = true;
+  const Cadence start = first(1), block = inBlock(start);
   using Kind = Positions::Kind;
   Manifest base;
   base.reuse.kv = true;
-  Positions changed = setOf(Kind::Union);
-  changed.of = {1, 3};
   base.positions = {setOf(Kind::Block),        setOf(Kind::Undecoded),
                     setOf(Kind::Undecoded, 4), setOf(Kind::Committed, 1),
-                    setOf(Kind::Response),     changed};
+                    setOf(Kind::Response),     madeOf(Kind::Union, {1, 3})};
   Pass all, rest;
   all.when = {{When::Kind::On, block}};
   base.passes = {all, rest};
@@ -405,18 +366,15 @@ TEST(ProgramRefusals, NoiseIsComputedAnewAndKeptOfNothing) {
     change(manifest);
     EXPECT_FALSE(checkProgram(manifest)) << "it is fine without noise";
     manifest.commit.renoises = true;
-    std::optional<ProgramProblem> problem = checkProgram(manifest);
-    return problem ? problem->what : "";
+    return refusalOf(manifest);
   };
   auto rows = [](int64_t set) {
     return [=](Manifest &manifest) { manifest.passes[1].rows = set; };
   };
   for (int64_t set : {0, 4, 5})
     EXPECT_EQ(refusal(rows(set)), "");
-  EXPECT_NE(refusal(rows(1)).find("what became a token at the step before"),
-            std::string::npos);
-  EXPECT_NE(refusal(rows(2)).find("every masked position of the block"),
-            std::string::npos);
+  EXPECT_TRUE(says(refusal(rows(1)), "what became a token at the step before"));
+  EXPECT_TRUE(says(refusal(rows(2)), "every masked position of the block"));
   // What attention over other keys gave noise says nothing of other noise.
   for (int64_t refreshed = -1; refreshed < 6; ++refreshed)
     for (Ratio keep : {Ratio{1, 1}, Ratio{1, 2}}) {
@@ -444,7 +402,7 @@ TEST(ProgramRefusals, NoiseIsComputedAnewAndKeptOfNothing) {
   std::optional<ProgramProblem> problem = checkProgram(dated);
   ASSERT_TRUE(problem);
   EXPECT_EQ(problem->at, ProgramProblem::At::Commit);
-  EXPECT_NE(problem->what.find("write `renoise` there"), std::string::npos);
+  EXPECT_TRUE(says(problem->what, "write `renoise` there"));
 }
 
 } // namespace

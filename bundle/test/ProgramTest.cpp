@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/program/Program.h"
-#include "bundle/program/ProgramChecks.h"
 #include "bundle/test/Says.h"
 #include "bundle/test/TestManifest.h"
 
@@ -17,7 +16,7 @@
 
 using namespace heddle;
 using namespace heddle::bundle;
-using heddle::bundle::test::says;
+using namespace heddle::bundle::test;
 
 namespace {
 
@@ -30,50 +29,14 @@ bool computesAll(const Manifest &manifest, const StepPlace &place) {
 
 using Steps = std::vector<int64_t>;
 
-Cadence every(int64_t period, int64_t from = 1) {
-  Cadence cadence;
-  cadence.kind = Cadence::Kind::Every;
-  cadence.period = period;
-  cadence.from = from;
-  return cadence;
-}
-
-Cadence first(int64_t count) {
-  Cadence cadence;
-  cadence.kind = Cadence::Kind::First;
-  cadence.count = count;
-  return cadence;
-}
-
-Cadence at(int64_t step) {
-  Cadence cadence;
-  cadence.kind = Cadence::Kind::At;
-  cadence.step = step;
-  return cadence;
-}
-
-Cadence windowed(Cadence::Kind kind, Ratio fraction, int64_t count) {
-  Cadence cadence;
-  cadence.kind = kind;
-  cadence.fraction = fraction;
-  cadence.count = count;
-  cadence.seed = 7;
-  return cadence;
-}
-
-Cadence inBlock(Cadence cadence) {
-  cadence.inBlock = true;
-  return cadence;
-}
-
 std::vector<Cadence> allKinds() {
-  std::vector<Cadence> all = {Cadence(), every(1),    every(4), every(3, 5),
-                              first(1),  first(1000), at(1),    at(9)};
+  std::vector<Cadence> all = {Cadence(), every(1),    every(4),  every(3, 5),
+                              first(1),  first(1000), atStep(1), atStep(9)};
   for (Ratio fraction : {Ratio{1, 10}, Ratio{3, 10}, Ratio{1, 1}})
     for (int64_t count : {1, 2, 3, 8, 16, 90}) {
-      all.push_back(windowed(Cadence::Kind::Uniform, fraction, count));
-      all.push_back(windowed(Cadence::Kind::Power, fraction, count));
-      all.push_back(windowed(Cadence::Kind::Random, fraction, count));
+      all.push_back(windowed(Cadence::Kind::Uniform, fraction, count, 7));
+      all.push_back(windowed(Cadence::Kind::Power, fraction, count, 7));
+      all.push_back(windowed(Cadence::Kind::Random, fraction, count, 7));
     }
   Cadence share;
   share.kind = Cadence::Kind::At;
@@ -81,10 +44,7 @@ std::vector<Cadence> allKinds() {
   all.push_back(share);
   share.from = 3;
   all.push_back(share);
-  Cadence drift = every(7);
-  drift.kind = Cadence::Kind::Drift;
-  drift.fraction = {1, 2};
-  all.push_back(drift);
+  all.push_back(drift());
   return all;
 }
 
@@ -146,13 +106,9 @@ TEST(Program, WhatAStepMeasuresDecidesTheNext) {
   Manifest manifest;
   EXPECT_TRUE(driftsOf(manifest).empty());
   Pass whole;
-  whole.when = {{When::Kind::On, Cadence()}};
-  Cadence &drift = whole.when.front().cadence;
-  drift.kind = Cadence::Kind::Drift;
-  drift.fraction = {9, 10};
-  drift.period = 8;
+  whole.when = {{When::Kind::On, drift()}};
   manifest.passes = {whole, Pass()};
-  EXPECT_EQ(driftsOf(manifest), std::vector{drift});
+  EXPECT_EQ(driftsOf(manifest), std::vector{drift()});
   auto renewed = [&](int64_t blockSteps, auto similarityOf) {
     Steps steps;
     DriftWatch watch(manifest, 4);
@@ -190,16 +146,8 @@ TEST(Program, WhatAStepMeasuresDecidesTheNext) {
 // What a layer refreshes changes those behind it, and none before it.
 TEST(Program, StepsOfDriftAreThoseOfLayersBefore) {
   Manifest manifest;
-  Cadence drift;
-  drift.kind = Cadence::Kind::Drift;
-  drift.fraction = {9, 10};
-  drift.period = 8;
-  for (int64_t layer : {-1, 1, 0}) {
-    Pass pass;
-    drift.layer = layer;
-    pass.when = {{When::Kind::On, drift}};
-    manifest.passes.push_back(pass);
-  }
+  for (int64_t layer : {-1, 1, 0})
+    manifest.passes.emplace_back().when = {{When::Kind::On, drift(layer)}};
   DriftWatch watch(manifest, 6);
   ASSERT_EQ(watch.layers(), (std::vector<int64_t>{0, 1, 5}));
   std::vector<Steps> renewed(3);
@@ -234,7 +182,7 @@ TEST(Program, StepsBeyondThePlan) {
   EXPECT_TRUE(includes(inBlock(every(12)), late));
   EXPECT_TRUE(includes(first(37), late));
   EXPECT_FALSE(includes(first(36), late));
-  EXPECT_TRUE(includes(at(37), late));
+  EXPECT_TRUE(includes(atStep(37), late));
   EXPECT_FALSE(includes(windowed(Cadence::Kind::Uniform, {1, 1}, 99), late));
   EXPECT_FALSE(includes(windowed(Cadence::Kind::Power, {1, 1}, 99), late));
   EXPECT_FALSE(includes(windowed(Cadence::Kind::Random, {1, 1}, 99), late));
@@ -264,8 +212,8 @@ TEST(Program, PlacesOfARunOfBlocks) {
 
 TEST(Program, PhasesOfBlocks) {
   Rule rule;
-  rule.phases = {{{When::Kind::On, inBlock(at(3))}, 0, -1, {}},
-                 {{When::Kind::Before, inBlock(at(3))}, 1, -1, {}},
+  rule.phases = {{{When::Kind::On, inBlock(atStep(3))}, 0, -1, {}},
+                 {{When::Kind::Before, inBlock(atStep(3))}, 1, -1, {}},
                  {{When::Kind::Otherwise, {}}, 2, -1, {}}};
   EXPECT_EQ(phasesOfSteps(rule, 8, 4),
             (std::vector<size_t>{1, 1, 0, 2, 1, 1, 0, 2}));
@@ -404,10 +352,7 @@ TEST(Program, TheFirstPhaseThatHoldsRuns) {
   EXPECT_EQ(phasesOfSteps(rule, 8),
             (std::vector<size_t>{0, 0, 2, 2, 2, 2, 2, 2}));
   // Dense before an event, then on it, then after.
-  Cadence at;
-  at.kind = Cadence::Kind::At;
-  at.step = 3;
-  rule.phases[0].when.cadence = rule.phases[1].when.cadence = at;
+  rule.phases[0].when.cadence = rule.phases[1].when.cadence = atStep(3);
   EXPECT_EQ(phasesOfSteps(rule, 5), (std::vector<size_t>{1, 1, 0, 2, 2}));
   EXPECT_EQ(phasesOfSteps(rule, 2), (std::vector<size_t>{1, 1}))
       << "the event never comes";

@@ -39,6 +39,12 @@ inline std::string refusal(const Manifest &whole,
   Result<Manifest> manifest = manifestFromJson(json.dump());
   return manifest ? "" : manifest.error().text();
 }
+/// The same of a change of what it is written from.
+inline std::string refusalAfter(Manifest manifest,
+                                const std::function<void(Manifest &)> &change) {
+  change(manifest);
+  return refusal(manifest, [](Json &) {});
+}
 inline std::string refusal(const std::function<void(Json &)> &change) {
   return refusal(testManifest(), change);
 }

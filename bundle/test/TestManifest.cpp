@@ -7,7 +7,6 @@
 
 #include "bundle/test/TestManifest.h"
 #include "bundle/abi/Abi.h"
-#include "bundle/program/ProgramChecks.h"
 
 using namespace heddle;
 using namespace heddle::bundle;
@@ -31,10 +30,7 @@ Manifest heddle::bundle::testManifest() {
                        {"avx2", "fma"},
                        {Encoding::Int32}}};
 
-  Cadence cadence;
-  cadence.kind = Cadence::Kind::Uniform;
-  cadence.fraction = {3, 10};
-  cadence.count = 16;
+  const Cadence cadence = test::windowed(Cadence::Kind::Uniform, {3, 10}, 16);
   manifest.selections = {{"cols",
                           {1, 5},
                           KeepRule::Floor,
@@ -105,17 +101,9 @@ Manifest heddle::bundle::testCudaManifest() {
   return manifest;
 }
 
-static Cadence every(int64_t period, bool inBlock) {
-  Cadence cadence;
-  cadence.kind = Cadence::Kind::Every;
-  cadence.period = period;
-  cadence.inBlock = inBlock;
-  return cadence;
-}
-
 Manifest heddle::bundle::testRowsManifest() {
   Manifest manifest = testManifest();
-  Cadence phase = every(32, false), often = every(4, true);
+  const Cadence phase = test::every(32), often = test::inBlock(test::every(4));
   manifest.rules.pop_back();
   manifest.kernels.erase(manifest.kernels.begin() + 2);
   manifest.selections[0].cadence = phase;

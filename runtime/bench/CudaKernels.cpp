@@ -77,23 +77,13 @@ Status KernelSubject::prepare() {
   for (const Term &term : kernel.terms)
     if (bundle::readsList(term))
       selections.push_back(&manifest.selections[term.selection]);
+  const bundle::ListForm &form = kernel;
   if (selects())
     for (const bundle::Selection &selection : manifest.selections)
-      if (selection.group == kernel.group && selections.empty() &&
-          selection.perKvHead == kernel.perKvHead &&
-          selection.perLayer == kernel.perLayer &&
-          selection.pooled == kernel.pooled &&
-          selection.scorer == kernel.scorer &&
-          (selection.kind == bundle::Selection::Kind::Blocks) ==
-              kernel.blocks) {
-        const bundle::Selection *outer =
-            selection.within < 0 ? nullptr
-                                 : &manifest.selections[selection.within];
-        if ((outer ? outer->group : 0) != kernel.withinGroup)
-          continue;
+      if (selections.empty() && formOf(manifest, selection) == form) {
         selections.push_back(&selection);
-        if (outer)
-          selections.push_back(outer);
+        if (selection.within >= 0)
+          selections.push_back(&manifest.selection(selection.within));
       }
   for (const bundle::Selection *selection : selections) {
     const int64_t of = entriesOf(*selection, n);

@@ -143,8 +143,10 @@ public:
     return !commits || commits(position);
   }
   StepCounters counters() const override {
-    return {.pairs = 10 * static_cast<int64_t>(places.size()),
-            .densePairs = 1000};
+    StepCounters counters;
+    counters.pairs = 10 * static_cast<int64_t>(places.size());
+    counters.densePairs = 1000;
+    return counters;
   }
   void setTracing(bool) override {}
   std::span<const LayerTrace> trace() const override { return {}; }

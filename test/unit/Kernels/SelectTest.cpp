@@ -240,10 +240,10 @@ TEST_P(Select, ChoosesWithinLists) {
             std::vector<bool> &own = inside.emplace_back(n);
             for (auto entry = lists.end() - keep; entry != lists.end();
                  ++entry) {
-              bundle::KeyRange keys = {*entry, *entry + 1};
+              bundle::KeyRun keys = {*entry, *entry + 1};
               if (form.blocks)
                 keys = bundle::keysOfBlock(*entry, n, form.outerGroup, split);
-              std::fill(own.begin() + keys.first, own.begin() + keys.end, true);
+              std::fill(own.begin() + keys.begin, own.begin() + keys.end, true);
             }
             for (int64_t j = choice.alwaysBegin; j < choice.alwaysEnd; ++j)
               own[j] = true;

@@ -204,7 +204,8 @@ struct PlanMeaning : testing::Test {
     std::vector<bundle::Crossover> table;
     if (percent)
       table.push_back({"here", SelectionKind::Columns, 32, *percent});
-    const std::vector<bundle::Target> targets = {{.cpu = "here"}};
+    std::vector<bundle::Target> targets(1);
+    targets[0].cpu = "here";
     populatePlanPipeline(pm, table, targets);
     EXPECT_TRUE(succeeded(pm.run(*module))) << text;
     for (PlanOp op : module->getOps<PlanOp>())

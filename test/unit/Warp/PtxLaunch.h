@@ -24,9 +24,9 @@ struct PtxLaunch {
   std::string ptx, symbol;
   int64_t sharedBytes = 0;
   std::array<uint32_t, 3> grid = {1, 1, 1};
-  std::vector<uint64_t> parameters;
+  std::vector<uint64_t> parameters = {};
   /// What the kernel may read and write: where, and how many bytes.
-  std::vector<std::pair<const void *, int64_t>> arrays;
+  std::vector<std::pair<const void *, int64_t>> arrays = {};
   uint64_t seed = 1;
 };
 

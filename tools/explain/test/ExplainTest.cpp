@@ -100,9 +100,9 @@ TEST(Explain, PairsOfIntersectionsMatchACount) {
     const int64_t n = 1 + static_cast<int64_t>(random() % 70);
     Kernel kernel;
     for (int i = 0; i < 2; ++i)
-      kernel.terms.push_back(test::randomTerm(random, 40));
+      kernel.terms.push_back(heddle::test::randomTerm(random, 40));
     kernel.terms.push_back({Term::Kind::Window, 9, -1});
-    kernel.terms.back().within = test::randomBound(random, 40);
+    kernel.terms.back().within = heddle::test::randomBound(random, 40);
     const auto holds = bundle::pairsOf(kernel.terms, 0, {}, {}, nullptr,
                                        bundle::sinkBound(kernel.terms, n));
     int64_t pairs = 0;

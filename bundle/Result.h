@@ -38,6 +38,23 @@ private:
   std::string message;
 };
 
+/// Success, or an Error.
+class [[nodiscard]] Status {
+public:
+  Status() = default;
+  Status(Error error) : failure(std::move(error)) {}
+
+  static Status success() { return Status(); }
+
+  /// True on success.
+  explicit operator bool() const { return !failure; }
+  const Error &error() const { return *failure; }
+  Error takeError() { return std::move(*failure); }
+
+private:
+  std::optional<Error> failure;
+};
+
 /// Either a T or an Error. Check with `if (!result)` before `*result`.
 template <typename T> class [[nodiscard]] Result {
 public:
@@ -59,25 +76,16 @@ public:
   const Error &error() const { return std::get<1>(state); }
   Error takeError() { return std::move(std::get<1>(state)); }
 
+  /// Gives the value to `target`, which an error leaves as it is.
+  template <typename Target> Status moveTo(Target &target) && {
+    if (!*this)
+      return takeError();
+    target = std::move(**this);
+    return Status::success();
+  }
+
 private:
   std::variant<T, Error> state;
-};
-
-/// Success, or an Error.
-class [[nodiscard]] Status {
-public:
-  Status() = default;
-  Status(Error error) : failure(std::move(error)) {}
-
-  static Status success() { return Status(); }
-
-  /// True on success.
-  explicit operator bool() const { return !failure; }
-  const Error &error() const { return *failure; }
-  Error takeError() { return std::move(*failure); }
-
-private:
-  std::optional<Error> failure;
 };
 
 } // namespace heddle

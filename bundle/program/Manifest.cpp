@@ -64,6 +64,21 @@ ListForm heddle::bundle::formOf(const Manifest &manifest,
                                : &manifest.selection(selection.within));
 }
 
+std::vector<int64_t> Kernel::selections() const {
+  std::vector<int64_t> read;
+  for (const Term &term : terms)
+    if (readsList(term))
+      read.push_back(term.selection);
+  return read;
+}
+
+std::vector<int64_t> Manifest::groupsOf(const Kernel &kernel) const {
+  std::vector<int64_t> groups;
+  for (int64_t selection : kernel.selections())
+    groups.push_back(selections[static_cast<size_t>(selection)].group);
+  return groups;
+}
+
 bool Kernel::hasLists() const {
   return kind == Kind::Select || std::ranges::any_of(terms, readsList);
 }

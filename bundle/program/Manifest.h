@@ -364,6 +364,8 @@ struct Kernel : ListForm { ///< Select
   Scores scores;           ///< what becomes of logits; none: nothing
   std::vector<KernelVariant> variants;
 
+  /// The selections whose lists it reads, in the order of its arguments.
+  std::vector<int64_t> selections() const;
   /// Whether it reads or writes index lists.
   bool hasLists() const;
   /// Whether it asks where in the sequence keys and rows stand.
@@ -755,6 +757,9 @@ struct Manifest {
 
   /// Whether positions that `visible` lacks are visible at some steps.
   bool showsAll() const { return allVisible.kind != Cadence::Kind::Never; }
+
+  /// The sizes of the groups, or blocks, of Kernel::selections().
+  std::vector<int64_t> groupsOf(const Kernel &kernel) const;
 
   /// Whether every step computes every position exactly and the model's own
   /// rule commits: nothing of rows, keys, reuse and commit is used.

@@ -64,15 +64,12 @@ heddle::bench::runCudaBench(const CudaRequest &request, std::string &device) {
   const rt::DType dtype = request.modelType();
   std::optional<DeviceWeights> weights;
   if (!request.model.empty()) {
-    Result<rt::ModelConfig> loaded = rt::ModelConfig::load(request.model);
-    if (!loaded)
-      return loaded.takeError();
-    config = std::move(*loaded);
-    Result<DeviceWeights> made =
-        DeviceWeights::random(**context, config, dtype, 1);
-    if (!made)
-      return made.takeError();
-    weights = std::move(*made);
+    if (Status s = rt::ModelConfig::load(request.model).moveTo(config); !s)
+      return s.takeError();
+    if (Status s =
+            DeviceWeights::random(**context, config, dtype, 1).moveTo(weights);
+        !s)
+      return s.takeError();
   }
   std::vector<CudaRow> rows;
   for (const std::string &path : request.bundles) {

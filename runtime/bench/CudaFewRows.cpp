@@ -96,10 +96,10 @@ Status FewRows::prepare() {
                  request.sequences * request.rows * request.heads * 4);
   arguments = plan.add("arguments",
                        request.sequences * int64_t(sizeof(abi::AttentionArgs)));
-  Result<Arena> made = Arena::allocate(*subject.context, std::move(plan));
-  if (!made)
-    return made.takeError();
-  memory = std::move(*made);
+  if (Status s =
+          Arena::allocate(*subject.context, std::move(plan)).moveTo(memory);
+      !s)
+    return s;
   const Stream &stream = *subject.stream;
   for (auto [slot, elements] :
        {std::pair(query, queryElements()), std::pair(key, keyElements()),

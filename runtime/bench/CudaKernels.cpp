@@ -94,10 +94,10 @@ Status KernelSubject::prepare() {
             bundle::listRowBytes(
                 bundle::listEncoding(*selection, variant.encoding), of, keep)));
   }
-  Result<Arena> made = Arena::allocate(*subject.context, std::move(plan));
-  if (!made)
-    return made.takeError();
-  memory = std::move(*made);
+  if (Status s =
+          Arena::allocate(*subject.context, std::move(plan)).moveTo(memory);
+      !s)
+    return s;
   const Stream &stream = *subject.stream;
   if (Status s = fillRandom(stream, memory[qkv], dtype, n * stride, 1.0f, 1);
       !s)
@@ -130,18 +130,20 @@ Status KernelSubject::prepare() {
       return prepareSelection(args);
   }
   if (rt::pairsDependOnLists(kernel.terms)) {
+    abi::AttentionArgs onHost = args;
+    std::ranges::copy(decoded, onHost.lists);
     for (int64_t head = 0; head < heads; ++head)
-      pairs += rt::listedPairs(kernel.terms, n, head, decoded, groups);
+      pairs += rt::pairsOfRows(kernel.terms, onHost, head, groups);
   } else {
     pairs = heads * rt::fixedPairs(kernel.terms, n,
                                    decoded.empty() ? 0 : decoded[0].keep);
   }
   abi::TileMaps encoded;
   if (variant.mapRows) {
-    Result<abi::TileMaps> own = encodeTileMaps(*subject.context, variant, args);
-    if (!own)
-      return own.takeError();
-    encoded = *own;
+    if (Status s =
+            encodeTileMaps(*subject.context, variant, args).moveTo(encoded);
+        !s)
+      return s;
     args.tileMaps = address<abi::TileMaps>(maps);
     if (Status s = stream.copyToDevice(memory[maps], &encoded, sizeof(encoded));
         !s)

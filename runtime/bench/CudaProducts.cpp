@@ -62,15 +62,11 @@ Status LayerSubject::prepare() {
   plan.add("weights", layer.shape.outputs * layer.shape.inputs * size);
   plan.add("y", most * yStride() * size);
   plan.add("workspace", Gemm::workspaceBytes);
-  Result<Arena> made = Arena::allocate(context, std::move(plan));
-  if (!made)
-    return made.takeError();
-  memory = std::move(*made);
+  if (Status s = Arena::allocate(context, std::move(plan)).moveTo(memory); !s)
+    return s;
   operands = {memory[0], memory[1], memory[2]};
-  auto products = Gemm::create(context, memory[3]);
-  if (!products)
-    return products.takeError();
-  gemm = std::move(*products);
+  if (Status s = Gemm::create(context, memory[3]).moveTo(gemm); !s)
+    return s;
   return fillRandom(stream, operands.weights, layer.shape.dtype,
                     layer.shape.outputs * layer.shape.inputs, 0.02f, 2);
 }
@@ -136,10 +132,8 @@ Result<ProductRow> LayerSubject::measure(int64_t rows, int repetitions) {
   std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - start;
   result.prepare = elapsed.count();
-  Result<bool> same = alike(shape);
-  if (!same)
-    return same.takeError();
-  result.independent = *same;
+  if (Status s = alike(shape).moveTo(result.independent); !s)
+    return s.takeError();
   auto timings = gemm->timeAll(stream, shape, operands, 32, repetitions);
   if (!timings)
     return timings.takeError();

@@ -116,10 +116,8 @@ Status StepSubject::timeKinds(const CudaTimer &timer) {
         {result.products, {.rows = false, .attention = false}},
         {result.rows, {.products = false, .attention = false}}};
     for (auto &[time, part] : parts) {
-      Result<double> median = timePart(timer, step, part);
-      if (!median)
-        return median.takeError();
-      time = *median;
+      if (Status s = timePart(timer, step, part).moveTo(time); !s)
+        return s;
     }
     rows.push_back(std::move(result));
   }

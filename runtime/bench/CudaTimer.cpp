@@ -27,10 +27,9 @@ Result<CudaTimer> CudaTimer::create(const Context &context,
   timer.flushBytes = flushBytes;
   ArenaPlan plan;
   plan.add("flush", flushBytes);
-  Result<Arena> memory = Arena::allocate(context, std::move(plan));
-  if (!memory)
-    return memory.takeError();
-  timer.memory = std::move(*memory);
+  if (Status s = Arena::allocate(context, std::move(plan)).moveTo(timer.memory);
+      !s)
+    return s.takeError();
   return timer;
 }
 

@@ -58,18 +58,13 @@ private:
 } // namespace
 
 Status Tuner::load(const std::vector<Candidate> &candidates) {
-  auto opened = Context::open(request.ordinal);
-  if (!opened)
-    return opened.takeError();
-  context = std::move(*opened);
-  Result<Stream> made = Stream::create(*context);
-  if (!made)
-    return made.takeError();
-  stream = std::move(*made);
-  Result<CudaTimer> clock = CudaTimer::create(*context, /*flushBytes=*/0);
-  if (!clock)
-    return clock.takeError();
-  timer = std::move(*clock);
+  if (Status s = Context::open(request.ordinal).moveTo(context); !s)
+    return s;
+  if (Status s = Stream::create(*context).moveTo(stream); !s)
+    return s;
+  if (Status s = CudaTimer::create(*context, /*flushBytes=*/0).moveTo(timer);
+      !s)
+    return s;
   for (const Candidate &candidate : candidates)
     if (Status s = load(candidate); !s)
       return s.takeError().withContext(printablePath(candidate.bundle));

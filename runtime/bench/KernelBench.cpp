@@ -40,11 +40,9 @@ Result<Subject> bench::loadSubject(const std::string &path) {
   Subject subject;
   subject.name = printablePath(std::filesystem::path(path).stem().string());
   subject.bundle = std::make_unique<bundle::Bundle>(std::move(*bundle));
-  Result<std::unique_ptr<rt::HostModule>> module =
-      rt::HostModule::load(*subject.bundle);
-  if (!module)
-    return module.takeError().withContext(printablePath(path));
-  subject.module = std::move(*module);
+  if (Status s = rt::HostModule::load(*subject.bundle).moveTo(subject.module);
+      !s)
+    return s.takeError().withContext(printablePath(path));
   return subject;
 }
 
@@ -100,9 +98,12 @@ public:
   Workload(const Subject &subject, const Kernel &kernel,
            const KernelVariant &variant, int64_t n, int64_t heads)
       : variant(variant), n(n), heads(heads),
-        grid({n}, heads,
-             kernel.kind == Kernel::Kind::Select ? kernel.group
-                                                 : variant.queryRows) {
+        grid({{(n - 1) / (kernel.kind == Kernel::Kind::Select
+                              ? kernel.group
+                              : variant.queryRows) +
+                   1,
+               n}},
+             heads) {
     const std::vector<bundle::Selection> &selections =
         subject.bundle->manifest().selections;
     std::mt19937 random(1);

@@ -167,19 +167,6 @@ IndexLists IndexLists::at(const IndexListShape &shape, void *memory) {
   return result;
 }
 
-Result<IndexLists> IndexLists::allocate(const IndexListShape &shape) {
-  Buffer memory;
-  if (int64_t bytes = bytesFor(shape); bytes > 0) {
-    Result<Buffer> allocated = Buffer::allocate(bytes);
-    if (!allocated)
-      return allocated.takeError().withContext("index lists");
-    memory = std::move(*allocated);
-  }
-  IndexLists result = at(shape, memory.data());
-  result.memory = std::move(memory);
-  return result;
-}
-
 void IndexLists::keep(int64_t layer, int64_t sequence, int64_t selection,
                       int64_t n, int64_t keep) {
   abi::IndexList &list = lists[place(layer, sequence, selection)];

@@ -37,11 +37,9 @@
 #ifndef HEDDLE_RUNTIME_CACHE_INDEXLISTS_H
 #define HEDDLE_RUNTIME_CACHE_INDEXLISTS_H
 
-#include "bundle/Result.h"
 #include "bundle/abi/Abi.h"
 #include "bundle/abi/IndexLayout.h"
 #include "bundle/program/Manifest.h"
-#include "runtime/base/Buffer.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -105,24 +103,19 @@ struct IndexListShape {
   }
 };
 
-/// Storage of the index lists and which of them have been written.
+/// Where the index lists lie and which of them have been written.
 class IndexLists {
 public:
   IndexLists() = default;
 
-  /// Bytes that allocate() takes for the lists, padding included. INT64_MAX
-  /// when the true number is larger.
+  /// Bytes of the lists' memory, padding included. INT64_MAX when the true
+  /// number is larger.
   static int64_t bytesFor(const IndexListShape &shape);
 
-  /// Memory for all lists, none of them filled, of sequences that are wholly
-  /// visible and have no prompt.
-  static Result<IndexLists> allocate(const IndexListShape &shape);
-
-  /// The same in bytesFor() bytes at `memory`, which may be a device's: only
-  /// addresses are computed.
+  /// Lists in bytesFor() bytes at `memory`, none of them filled, of sequences
+  /// that are wholly visible and have no prompt. The memory may be a device's:
+  /// only addresses are computed.
   static IndexLists at(const IndexListShape &shape, void *memory);
-
-  int64_t bytes() const { return memory.size(); }
 
   /// Gives the lists of a sequence the shape for `n` places, in [1, its
   /// length], the first `promptPlaces` of them prompt. None is filled then.
@@ -140,7 +133,7 @@ public:
     return lists[slot(layer, sequence, selection)];
   }
 
-  /// Whether the list that a layer reads has been written since allocate().
+  /// Whether the list that a layer reads has been written.
   bool filled(int64_t layer, int64_t sequence, int64_t selection) const {
     return written[slot(layer, sequence, selection)] != 0;
   }
@@ -164,7 +157,6 @@ private:
   int64_t sequences = 0;
   int64_t selections = 0;
   IndexListShape shape;
-  Buffer memory;
   std::vector<abi::IndexList> lists;
   std::vector<uint8_t> written;
 };

@@ -101,6 +101,14 @@ Status checkCommitOrder(const GenerateOptions &options) {
 
 } // namespace
 
+Error notFinite(const std::string &where, DType dtype) {
+  return Error("the logits of " + where +
+               " are not all finite numbers; the model's weights are damaged, "
+               "its activations exceed the range of " +
+               std::string(name(dtype)) +
+               ", or the schedule's `scores` make no number of a logit");
+}
+
 Status checkOptions(const GenerateOptions &options) {
   for (auto [name, value] : {std::pair("gen-length", options.genLength),
                              std::pair("block-length", options.blockLength),

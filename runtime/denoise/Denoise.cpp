@@ -58,8 +58,8 @@ Result<Generation> generate(StepEngine &engine,
     StepPlace place{.step = step,
                     .block = (step - 1) / stepsPerBlock,
                     .stepInBlock = (step - 1) % stepsPerBlock};
-    StepOutcome outcome;
-    if (Status status = engine.step(place, observer ? &outcome : nullptr);
+    StepRecord record;
+    if (Status status = engine.step(place, observer ? &record : nullptr);
         !status)
       return status.takeError().withContext("step " + std::to_string(step) +
                                             " of " +
@@ -67,35 +67,23 @@ Result<Generation> generate(StepEngine &engine,
     generation.stepsDone = step;
     if (!observer)
       continue;
-    for (const Commit &commit : outcome.commits)
+    for (const Commit &commit : record.commits)
       seen[commit.sequence][commit.position] = commit.token;
     std::chrono::duration<double> elapsed =
         std::chrono::steady_clock::now() - start;
-    StepRecord record;
     record.step = step;
     record.totalSteps = std::max(step, options.steps);
-    if (outcome.blocks.empty())
-      outcome.blocks.assign(prompts.size(), place.block);
-    record.block = hindmost(outcome.blocks);
-    record.blocks = outcome.blocks;
-    record.rowsComputed = outcome.rowsComputed;
-    record.logitRows = outcome.logitRows;
-    record.commits = outcome.commits;
-    record.predictions = outcome.predictions;
-    record.verified = outcome.verified;
+    if (record.blocks.empty())
+      record.blocks.assign(prompts.size(), place.block);
+    record.block = hindmost(record.blocks);
     record.tokens = seen;
-    record.counters = outcome.counters;
-    record.traces = outcome.traces;
-    record.maps = outcome.maps;
     record.seconds = elapsed.count();
     if (!observer(record))
       break;
   }
   generation.complete = engine.finished();
-  Result<std::vector<std::vector<int32_t>>> tokens = engine.tokens();
-  if (!tokens)
-    return tokens.takeError();
-  generation.sequences = std::move(*tokens);
+  if (Status status = engine.tokens().moveTo(generation.sequences); !status)
+    return status.takeError();
   return generation;
 }
 

@@ -19,21 +19,14 @@
 
 namespace heddle::rt {
 
-/// What a step did, for observers. Spans live until the observer returns.
-struct StepRecord {
+/// What a step did, for observers. Its `blocks` are those of all sequences,
+/// whatever ends a block.
+struct StepRecord : StepOutcome {
   int64_t step = 0; ///< 1-based
   int64_t totalSteps = 0;
-  int64_t block = 0;               ///< 0-based; of the hindmost sequence
-  std::span<const int64_t> blocks; ///< [sequences], -1 of those that were done
-  int64_t rowsComputed = 0; ///< rows of the forward pass (CFG counts both)
-  int64_t logitRows = 0;    ///< rows through the LM head
-  std::span<const Commit> commits;
-  std::span<const Prediction> predictions;      ///< as in StepOutcome
-  std::span<const Verified> verified;           ///< likewise
-  std::span<const std::vector<int32_t>> tokens; ///< whole sequences, after it
-  StepCounters counters;
-  std::span<const SequenceTrace> traces; ///< if GenerateOptions::trace
-  std::span<const AttentionMap> maps;    ///< if GenerateOptions::maps
+  int64_t block = 0; ///< 0-based; of the hindmost sequence
+  /// Whole sequences, after it; until the observer returns.
+  std::span<const std::vector<int32_t>> tokens;
   double seconds = 0;
 };
 

@@ -291,17 +291,8 @@ std::vector<SequenceState> ModelEngine::states() const {
   std::vector<SequenceState> result;
   for (int64_t i = 0; i < std::ssize(shapes); ++i) {
     const SequenceRun *run = runOf(i % slots());
-    if (run)
-      result.push_back({.place = run->place(),
-                        .blockBegin = run->blockBegin(),
-                        .blockEnd = run->blockEnd(),
-                        .masked = run->masked(),
-                        .committedAt = run->committedAt(),
-                        .textEnd = run->textEnd(),
-                        .next = run->next(),
-                        .confidence = run->confidence()});
-    else
-      result.emplace_back().done = true;
+    result.push_back(run ? run->state()
+                         : SequenceState{.place = {}, .done = true});
   }
   return result;
 }
@@ -311,10 +302,8 @@ Status ModelEngine::step(const StepPlace &place, StepOutcome *outcome) {
     executor.setMaps((place.step - 1) % options.mapEvery == 0 ? options.maps
                                                               : MapOptions());
   draftSteps();
-  Result<const PackedBatch *> active = executor.beginStep(states());
-  if (!active)
-    return active.takeError();
-  batch = *active;
+  if (Status status = executor.beginStep(states()).moveTo(batch); !status)
+    return status;
   if (Status status = collectCandidates(); !status)
     return status;
   if (Status status = forward(); !status)
@@ -443,13 +432,9 @@ void ModelEngine::dropEnded() {
 Status ModelEngine::checkDraws(int64_t sequence, Range range) const {
   for (size_t c = range.begin; c < range.end; ++c)
     if (draws[c].token < 0)
-      return Error(
-          "the logits of sequence " + std::to_string(sequence) + ", position " +
-          std::to_string(candidates[c].position) +
-          " are not all finite numbers; the model's weights are damaged, its "
-          "activations exceed the range of " +
-          std::string(name(model.dtype())) +
-          ", or the schedule's `scores` make no number of a logit");
+      return notFinite("sequence " + std::to_string(sequence) + ", position " +
+                           std::to_string(candidates[c].position),
+                       model.dtype());
   return Status::success();
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/denoise/StepEngine.h"
 #include "runtime/model/Config.h"
 #include "runtime/sample/Sampler.h"
+#include "runtime/schedule/Sequence.h"
 
 #include <cstdint>
 #include <span>
@@ -63,6 +64,18 @@ public:
 
   /// Whether no further step is needed.
   bool done() const { return finished; }
+
+  /// What a schedule is told before the next step.
+  SequenceState state() const {
+    return {.place = at,
+            .blockBegin = blockBegin(),
+            .blockEnd = blockEnd(),
+            .masked = mask,
+            .committedAt = committed,
+            .textEnd = end,
+            .next = upcoming,
+            .confidence = sureness};
+  }
 
   /// The rule that the next step commits by.
   const bundle::CommitRule &stepRule() const {

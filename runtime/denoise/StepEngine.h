@@ -164,6 +164,9 @@ public:
   virtual Result<std::vector<std::vector<int32_t>>> tokens() = 0;
 };
 
+/// What is said of logits that a step cannot draw from: those of `where`.
+Error notFinite(const std::string &where, DType dtype);
+
 } // namespace heddle::rt
 
 #endif // HEDDLE_RUNTIME_DENOISE_STEPENGINE_H

@@ -100,10 +100,8 @@ HostDevice::checkRun(StepEngine &engine,
 }
 
 Status HostDevice::load(const std::string &folder, const LoadOptions &options) {
-  Result<std::unique_ptr<Model>> loaded = Model::load(folder, options);
-  if (!loaded)
-    return loaded.takeError();
-  model = std::move(*loaded);
+  if (Status status = Model::load(folder, options).moveTo(model); !status)
+    return status;
   return Status::success();
 }
 

@@ -142,8 +142,7 @@ Result<ModelTensors> bindTensors(const ModelConfig &config,
                  "' has no table of tensors");
 
   const int64_t hidden = config.hidden, vocab = config.vocabSize;
-  const int64_t queryOut = config.queryHeads * config.headDim;
-  const int64_t kvOut = config.kvHeads * config.headDim;
+  const int64_t queryOut = config.attentionWidth(), kvOut = config.kvWidth();
   Binder binder(checkpoint);
   ModelTensors tensors;
   tensors.embedding = binder.bind(names->embedding, 0, {vocab, hidden});

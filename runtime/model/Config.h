@@ -50,6 +50,12 @@ struct ModelConfig {
   SamplerFamily sampler = SamplerFamily::Blocks;
   ChatFormat chat = ChatFormat::LLaDA;
 
+  /// Elements of a row of queries or attention's output, of keys or values, and
+  /// of one with queries, keys and values.
+  int64_t attentionWidth() const { return queryHeads * headDim; }
+  int64_t kvWidth() const { return kvHeads * headDim; }
+  int64_t qkvWidth() const { return attentionWidth() + 2 * kvWidth(); }
+
   /// The row of its sequence that predicts `position`: the row itself, or, with
   /// shifted logits, the one before (row 0 predicts position 0 as well). A
   /// schedule that computes some rows only must compute this one for every

@@ -55,21 +55,35 @@ Status checkForward(const ModelConfig &config, const PackedBatch &batch,
   return Status::success();
 }
 
+AttentionTensors packedTensors(const ModelConfig &config, DType dtype,
+                               const void *qkv, void *output) {
+  const auto *first = static_cast<const std::byte *>(qkv);
+  const int64_t attention = config.attentionWidth();
+  return {.query = first,
+          .key = first + attention * byteSize(dtype),
+          .value = first + (attention + config.kvWidth()) * byteSize(dtype),
+          .output = output,
+          .queryStride = config.qkvWidth(),
+          .keyStride = config.qkvWidth(),
+          .valueStride = config.qkvWidth(),
+          .outputStride = attention,
+          .queryHeads = config.queryHeads,
+          .kvHeads = config.kvHeads,
+          .headDim = config.headDim,
+          .dtype = dtype};
+}
+
 Status executeAttention(
     LayerExecutor &executor, int64_t layer, const PackedBatch &batch,
     const AttentionTensors &tensors,
     const std::function<Status(int firstPart, int endPart, const RowSet &rows)>
         &project) {
-  Result<RowSet> values = executor.values(layer);
-  if (!values)
-    return values.takeError();
+  RowSet values;
+  if (Status s = executor.values(layer).moveTo(values); !s)
+    return s;
   LayerExecutor::Exact exact;
-  auto choose = [&]() -> Status {
-    auto chosen = executor.queriesAndKeys(layer, batch, tensors);
-    if (!chosen)
-      return chosen.takeError();
-    exact = *chosen;
-    return Status::success();
+  auto choose = [&] {
+    return executor.queriesAndKeys(layer, batch, tensors).moveTo(exact);
   };
   const bool byValues = executor.choosesByValues(layer);
   if (!byValues)
@@ -78,12 +92,12 @@ Status executeAttention(
   auto same = [](const RowSet &a, const RowSet &b) {
     return a.all == b.all && std::ranges::equal(a.rows, b.rows);
   };
-  if (!byValues && same(*values, exact.keys) &&
+  if (!byValues && same(values, exact.keys) &&
       same(exact.queries, exact.keys)) {
-    if (Status s = project(0, 3, *values); !s)
+    if (Status s = project(0, 3, values); !s)
       return s;
   } else {
-    if (Status s = project(2, 3, *values); !s)
+    if (Status s = project(2, 3, values); !s)
       return s;
     if (byValues)
       if (Status s = choose(); !s)

@@ -113,6 +113,11 @@ Status checkForward(const ModelConfig &config, const PackedBatch &batch,
                     std::span<const int32_t> tokens,
                     const LogitRequest &logits);
 
+/// Q, K and V one behind the other in the rows at `qkv`, and the output at
+/// `output`.
+AttentionTensors packedTensors(const ModelConfig &config, DType dtype,
+                               const void *qkv, void *output);
+
 /// A layer's projections and attention, in the order of an executor's calls.
 /// `project` computes parts [firstPart, endPart) of query (0), key (1) and
 /// value (2) heads of some rows, into `tensors`.

@@ -67,10 +67,6 @@ public:
                  LayerExecutor &executor, const LogitRequest &logits) override;
 
 private:
-  int64_t attentionWidth() const { return info.queryHeads * info.headDim; }
-  int64_t kvWidth() const { return info.kvHeads * info.headDim; }
-  int64_t qkvWidth() const { return attentionWidth() + 2 * kvWidth(); }
-
   /// A matrix of activations, [rows x width] of T without gaps.
   struct Activation {
     Buffer memory;
@@ -85,8 +81,8 @@ private:
   std::vector<Slot> activations() {
     return {{hidden, info.hidden},
             {normed, info.hidden},
-            {qkv, qkvWidth()},
-            {attended, attentionWidth()},
+            {qkv, info.qkvWidth()},
+            {attended, info.attentionWidth()},
             {activated, info.mlpHidden}};
   }
 
@@ -103,7 +99,6 @@ private:
 
   Status reserve(int64_t rows, int64_t waveRows);
   void normRows(const std::vector<float> &weight, const RowSet &rows);
-  AttentionTensors attentionTensors();
   Status projectHeads(const LayerWeights &layer, int64_t firstPart,
                       int64_t endPart, const RowSet &rows);
   Status runAttention(int64_t index, const PackedBatch &batch,
@@ -159,8 +154,8 @@ int64_t HostTransformer::logitWaveBytes(int64_t waveRows) const {
 }
 
 int64_t HostTransformer::activationBytes(int64_t rows) const {
-  int64_t width =
-      2 * info.hidden + qkvWidth() + attentionWidth() + info.mlpHidden;
+  int64_t width = 2 * info.hidden + info.qkvWidth() + info.attentionWidth() +
+                  info.mlpHidden;
   int64_t workerBytes = 0;
   for (const cpu::PackedLinear *linear : linearShapes())
     workerBytes = std::max(workerBytes, linear->workerBytes());
@@ -241,22 +236,6 @@ void HostTransformer::normRows(const std::vector<float> &weight,
   });
 }
 
-AttentionTensors HostTransformer::attentionTensors() {
-  const int64_t size = byteSize(type);
-  AttentionTensors tensors;
-  tensors.query = qkv.row(0);
-  tensors.key = qkv.row(0) + attentionWidth() * size;
-  tensors.value = qkv.row(0) + (attentionWidth() + kvWidth()) * size;
-  tensors.output = attended.row(0);
-  tensors.queryStride = tensors.keyStride = tensors.valueStride = qkvWidth();
-  tensors.outputStride = attentionWidth();
-  tensors.queryHeads = info.queryHeads;
-  tensors.kvHeads = info.kvHeads;
-  tensors.headDim = info.headDim;
-  tensors.dtype = type;
-  return tensors;
-}
-
 /// Parts [firstPart, endPart) of query (0), key (1) and value (2) heads of some
 /// rows. Query and key heads are rotated, value heads stored.
 Status HostTransformer::projectHeads(const LayerWeights &layer,
@@ -285,7 +264,7 @@ Status HostTransformer::projectHeads(const LayerWeights &layer,
             sum[d] = in[d] + layer.qkvBias[target + d];
           in = sum;
         }
-        if (target < attentionWidth() + kvWidth())
+        if (target < info.attentionWidth() + info.kvWidth())
           rotate(in, rope.cos(positions[row]), rope.sin(positions[row]), out,
                  headDim / 2);
         else
@@ -335,7 +314,8 @@ Status HostTransformer::addProducts(const cpu::PackedLinear &linear,
 Status HostTransformer::runAttention(int64_t index, const PackedBatch &batch,
                                      LayerExecutor &executor) {
   const LayerWeights &layer = weights.layers[index];
-  const AttentionTensors tensors = attentionTensors();
+  const AttentionTensors tensors =
+      packedTensors(info, type, qkv.row(0), attended.row(0));
   if (Status s = executeAttention(
           executor, index, batch, tensors,
           [&](int firstPart, int endPart, const RowSet &rows) {

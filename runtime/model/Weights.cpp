@@ -223,7 +223,7 @@ private:
 Status planLayer(Loader &loader, cpu::Gemm &gemm, const ModelConfig &config,
                  const LayerTensors &tensors, LayerWeights &weights) {
   const int64_t hidden = config.hidden, headDim = config.headDim;
-  const int64_t attention = config.queryHeads * headDim;
+  const int64_t attention = config.attentionWidth();
   const int64_t width = cpu::chunkOutputs(hidden);
   // Whole heads, so that the epilogue can rotate them.
   const int64_t headsWidth = std::max(headDim, width / headDim * headDim);

@@ -93,17 +93,6 @@ bool isOwnFunction(void *handle, void *address) {
          symbol && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC;
 }
 
-/// Group or block sizes of the lists that a kernel reads.
-std::vector<int64_t> groupsOf(const bundle::Manifest &manifest,
-                              const bundle::Kernel &kernel) {
-  std::vector<int64_t> groups;
-  for (const bundle::Term &term : kernel.terms)
-    if (term.selection >= 0)
-      groups.push_back(
-          manifest.selections[static_cast<size_t>(term.selection)].group);
-  return groups;
-}
-
 } // namespace
 
 Status HostModule::open(std::string_view code) {
@@ -168,7 +157,7 @@ HostModule::load(const bundle::Bundle &bundle) {
       Status status =
           kernel.kind == bundle::Kernel::Kind::Select
               ? probeSelect(kernel, variant, module->select(variant.symbol))
-              : probeAttention(kernel, variant, groupsOf(manifest, kernel),
+              : probeAttention(kernel, variant, manifest.groupsOf(kernel),
                                module->attention(variant.symbol));
       if (!status)
         return Error("a trial run of '" + variant.symbol +

@@ -20,10 +20,7 @@ using bundle::Term;
 Status ReferenceKernels::attend(size_t kernel,
                                 std::span<abi::AttentionArgs> blocks) {
   const bundle::Kernel &what = manifest.kernels[kernel];
-  std::vector<int64_t> groups;
-  for (const Term &term : what.terms)
-    if (term.selection >= 0)
-      groups.push_back(manifest.selections[term.selection].group);
+  const std::vector<int64_t> groups = manifest.groupsOf(what);
   for (const abi::AttentionArgs &args : blocks)
     parallelFor(args.heads * args.rows, [&](int64_t at, int) {
       int64_t h = at / args.rows, row = at % args.rows;

@@ -7,14 +7,12 @@
 
 #include "runtime/schedule/BoundKernel.h"
 
-#include <algorithm>
 #include <string>
 
 using namespace heddle;
 using namespace heddle::rt;
 using bundle::Kernel;
 using bundle::KernelVariant;
-using bundle::Term;
 
 /// The host's variant for an element type and head dim, or an error with those
 /// that there are.
@@ -47,19 +45,11 @@ heddle::rt::bindKernels(const bundle::Manifest &manifest,
     bound.kernel = &kernel;
     if (!program.uses(k))
       continue;
-    int64_t lists =
-        std::count_if(kernel.terms.begin(), kernel.terms.end(),
-                      [](const Term &term) { return term.selection >= 0; });
-    if (lists > abi::maxIndexLists)
-      return Error("kernel '" + kernel.name + "' reads " +
-                   std::to_string(lists) +
-                   " selections, a kernel can read at most " +
-                   std::to_string(abi::maxIndexLists));
-    Result<const KernelVariant *> variant =
-        findVariant(kernel, bundle::hostTarget(manifest), dtype, headDim);
-    if (!variant)
-      return variant.takeError();
-    bound.variant = *variant;
+    if (Status status =
+            findVariant(kernel, bundle::hostTarget(manifest), dtype, headDim)
+                .moveTo(bound.variant);
+        !status)
+      return status.takeError();
     if (kernel.kind == Kernel::Kind::Select)
       bound.select = module.select(bound.variant->symbol);
     else

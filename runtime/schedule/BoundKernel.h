@@ -37,8 +37,8 @@ struct BoundKernel {
 };
 
 /// One for each kernel of `manifest`. An error when a kernel that some layer
-/// runs has no variant for `dtype` and `headDim`, or reads more selections than
-/// its arguments have room for. The result points into `manifest` and `module`.
+/// runs has no variant for `dtype` and `headDim`. The result points into
+/// `manifest` and `module`.
 Result<std::vector<BoundKernel>> bindKernels(const bundle::Manifest &manifest,
                                              const StepProgram &program,
                                              const HostModule &module,

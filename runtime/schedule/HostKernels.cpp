@@ -45,10 +45,8 @@ Status HostKernels::reserveWorkers() {
   scratch = Buffer();
   workers = 0;
   if (int64_t needed = bytes(reserved); needed > 0) {
-    Result<Buffer> memory = Buffer::allocate(needed);
-    if (!memory)
-      return memory.takeError().withContext("scratch memory of the kernels");
-    scratch = std::move(*memory);
+    if (Status status = Buffer::allocate(needed).moveTo(scratch); !status)
+      return status.takeError().withContext("scratch memory of the kernels");
   }
   workers = threadCount();
   return Status::success();

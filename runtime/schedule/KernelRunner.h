@@ -37,18 +37,16 @@ public:
     return bundle::Encoding::Int32;
   }
 
-  /// A list's entries as int32 [lists x groups x keep] in host memory, of
-  /// `lists` query heads (or key/value heads that share one) over `n` keys,
-  /// made by `selection`; those of other groups than `groups` are any. May keep
-  /// them in `memory`, which must outlive the result. An error when the list is
-  /// damaged.
-  virtual Result<std::span<const int32_t>>
-  read(const bundle::Selection &selection, const abi::IndexList &list,
-       int64_t n, int64_t lists, GroupRange groups,
-       std::unique_ptr<int32_t[]> &memory) {
-    (void)selection, (void)n, (void)groups, (void)memory;
-    return std::span(static_cast<const int32_t *>(list.indices),
-                     static_cast<size_t>(lists * list.groups * list.keep));
+  /// Has `list` be its entries as int32 in host memory: of `lists` query heads
+  /// (or key/value heads that share one) over `n` keys, made by `selection`;
+  /// those of other groups than `groups` are any. May keep them in `memory`,
+  /// which must outlive the list. An error when it is damaged.
+  virtual Status read(const bundle::Selection &selection, int64_t n,
+                      int64_t lists, GroupRange groups, abi::IndexList &list,
+                      std::unique_ptr<int32_t[]> &memory) {
+    (void)selection, (void)n, (void)lists, (void)groups, (void)list,
+        (void)memory;
+    return Status::success();
   }
 
   /// Bytes that reserve() takes.

@@ -212,18 +212,3 @@ int64_t heddle::rt::fixedPairs(std::span<const Term> terms, int64_t n,
     pairs += keys.keysOf(row);
   return pairs;
 }
-
-int64_t heddle::rt::listedPairs(std::span<const Term> terms, int64_t n,
-                                int64_t head,
-                                std::span<const abi::IndexList> lists,
-                                std::span<const int64_t> groups) {
-  abi::AttentionArgs args{};
-  args.n = args.rows = n;
-  args.sinks = bundle::sinkBound(terms, n);
-  for (size_t c = 0; c < lists.size(); ++c) {
-    args.lists[c] = lists[c];
-    if (args.lists[c].headsPerList < 1)
-      args.lists[c].headsPerList = 1;
-  }
-  return pairsOfRows(terms, args, head, groups);
-}

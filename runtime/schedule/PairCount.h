@@ -30,18 +30,11 @@ bool pairsDependOnLists(std::span<const bundle::Term> terms);
 int64_t fixedPairs(std::span<const bundle::Term> terms, int64_t n,
                    int64_t keep);
 
-/// The same for a union with columns, by looking at the lists of one head.
-/// `lists[c]` belongs to the c-th column term, `groups[c]` is its group size;
-/// `head` the query head. Time: n binary searches and one merge for each run of
-/// rows with the same lists.
-int64_t listedPairs(std::span<const bundle::Term> terms, int64_t n,
-                    int64_t head, std::span<const abi::IndexList> lists,
-                    std::span<const int64_t> groups);
-
 /// Pairs that a union of terms keeps in one head for the rows of `args`, each
 /// pair once: the general case, for any rows, visible positions and lists.
 /// `groups[c]` is the group size (and block size) of the c-th list of `args`.
-/// Adds each row's to `ofRow` ([rows]), unless that is empty.
+/// Adds each row's to `ofRow` ([rows]), unless that is empty. Time: a binary
+/// search a row, and one merge for each run of rows with the same lists.
 int64_t pairsOfRows(std::span<const bundle::Term> terms,
                     const abi::AttentionArgs &args, int64_t head,
                     std::span<const int64_t> groups,

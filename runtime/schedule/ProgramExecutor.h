@@ -97,8 +97,9 @@ protected:
 
 private:
   struct Sequence {
-    Sequence(const bundle::Manifest &manifest, bool shifted, int64_t layers)
-        : rows(manifest, shifted, layers), drift(manifest, layers) {}
+    Sequence(const bundle::Manifest &manifest, bool shifted, int64_t layers,
+             const SequenceShape &shape)
+        : rows(manifest, shifted, layers, shape), drift(manifest, layers) {}
 
     SequenceRows rows;
     std::vector<size_t> phases; ///< of each rule, at this step
@@ -151,11 +152,25 @@ private:
     std::vector<bool> kept; ///< [layers of the store]: whether it has rows
     int64_t rowBytes;
     const char *what;
+
+    int64_t bytes(const std::vector<int64_t> &places) const {
+      return RowStore::bytesFor(std::count(kept.begin(), kept.end(), true),
+                                places, rowBytes);
+    }
+  };
+
+  /// Memory that a run needs beside its stores.
+  struct Needed {
+    std::shared_ptr<std::byte> ProgramExecutor::*buffer;
+    int64_t bytes;
+    const char *what;
   };
 
   // ProgramExecutorRun.cpp
   Status fitPasses();
   std::vector<Kept> keptStores() const;
+  std::vector<Needed> neededMemory(const std::vector<SequenceShape> &shapes,
+                                   const std::vector<int64_t> &places) const;
   Status checkShapes(const std::vector<SequenceShape> &shapes) const;
   std::vector<int64_t> placesOf(const std::vector<SequenceShape> &shapes) const;
   IndexListShape listShape(const std::vector<SequenceShape> &shapes,
@@ -183,6 +198,7 @@ private:
                                      const Sequence &sequence) const;
   static const Picked &valueRows(int64_t layer, const Sequence &sequence);
   bool refreshesByValues(int64_t layer, const Sequence &sequence) const;
+  bool chooses(int64_t layer, const Sequence &sequence) const;
   static void choose(int64_t layer, Sequence &sequence,
                      std::span<const int32_t> chosen);
   static const Picked &queryRows(const Sequence &sequence);
@@ -246,7 +262,7 @@ private:
   Status refresh(int64_t layer, const AttentionTensors &tensors, bool first);
   Status score(const bundle::Phase::Scoring &scoring, int64_t group,
                abi::AttentionArgs args, abi::SelectArgs &select, int64_t start);
-  Status setRanges(int64_t layer, size_t sequence, size_t selection,
+  Status setRanges(int64_t layer, int64_t sequence, int64_t selection,
                    abi::SelectArgs &args);
   /// What logits are multiplied by.
   float scaleOf(bundle::Selection::Scale scale) const;
@@ -350,10 +366,18 @@ private:
   /// [layer][sequence][kernel][place]: the pairs of the row at a place, until
   /// lists or visible positions change; -1, or no places, if not yet counted.
   std::vector<std::vector<int64_t>> knownPairs;
+  /// Those of a layer and sequence: [kernel][place].
+  std::span<std::vector<int64_t>> knownPairsOf(int64_t layer,
+                                               int64_t sequence) {
+    const size_t kernels = schedule.kernels.size();
+    return std::span(knownPairs)
+        .subspan((layer * sequences.size() + sequence) * kernels, kernels);
+  }
 
   // The step.
   PackedBatch batch;
-  std::vector<int32_t> keptRow; ///< [batch rows]: the row of a store's layer
+  std::vector<int64_t> computing; ///< sequences that have rows in it
+  std::vector<int32_t> keptRow;   ///< [batch rows]: the row of a store's layer
   StepCounters counted;
   bool tracing = false;
   std::vector<LayerTrace> traced;

@@ -41,32 +41,25 @@ std::byte *rowOf(void *tensor, int64_t row, int64_t stride, DType dtype) {
 const Phase::Refresh *
 ProgramExecutor::dueRefresh(const Phase &phase, int64_t selection,
                             const Sequence &sequence) const {
-  auto found = std::find_if(
-      phase.refreshes.begin(), phase.refreshes.end(),
-      [&](const Phase::Refresh &each) { return each.selection == selection; });
-  return found != phase.refreshes.end() &&
-                 program.refreshes(selection, sequence.rows.place())
-             ? &*found
-             : nullptr;
+  for (const Phase::Refresh &each : program.due(phase, sequence.rows.place()))
+    if (each.selection == selection)
+      return &each;
+  return nullptr;
 }
 
 /// The launch of a kernel, which is added where there is none.
 ProgramExecutor::Launch &ProgramExecutor::launchOf(std::vector<Launch> &all,
                                                    size_t kernel) {
-  auto found = std::find_if(all.begin(), all.end(), [&](const Launch &each) {
-    return each.kernel == kernel;
-  });
+  auto found = std::ranges::find(all, kernel, &Launch::kernel);
   return found == all.end() ? all.emplace_back(Launch{kernel, {}}) : *found;
 }
 
 /// Every list that this layer reads has been filled, or will be before.
 Status ProgramExecutor::checkLists(int64_t layer) const {
-  for (size_t s = 0; s < sequences.size(); ++s) {
-    if (sequences[s]->rows.rows() == 0)
-      continue;
+  for (int64_t s : computing) {
     const Phase &phase = phaseOf(layer, *sequences[s]);
     for (int64_t selection : listsOf[phase.attention])
-      if (!lists.filled(layer, static_cast<int64_t>(s), selection) &&
+      if (!lists.filled(layer, s, selection) &&
           !(phase.refreshesFirst &&
             dueRefresh(phase, selection, *sequences[s])))
         return Error(
@@ -91,11 +84,9 @@ Status ProgramExecutor::storeKeysAndValues(int64_t layer,
                                            const AttentionTensors &tensors) {
   const int64_t width = kvWidth(), bytes = width * byteSize(dtype);
   Moves keys, values, changed; // rows of the batch to rows of the stores
-  for (size_t s = 0; s < sequences.size(); ++s) {
+  for (int64_t s : computing) {
     const Sequence &sequence = *sequences[s];
     const int64_t rows = sequence.rows.rows();
-    if (rows == 0)
-      continue;
     const Picked &exact = sequence.exact, &valued = valueRows(layer, sequence);
     auto add = [&](const Picked &picked, Moves &moves) {
       for (int64_t i = 0; i < picked.count(rows); ++i) {
@@ -291,11 +282,7 @@ Result<int64_t> ProgramExecutor::pairsOf(int64_t layer, int64_t s,
   // has its pairs.
   const int64_t reads = sequences[s]->rows.shape().readsAs;
   std::vector<int64_t> &known =
-      knownPairs[((listed ? layer : 0) *
-                      static_cast<int64_t>(sequences.size()) +
-                  (reads < 0 ? s : reads)) *
-                     static_cast<int64_t>(schedule.kernels.size()) +
-                 static_cast<int64_t>(kernel)];
+      knownPairsOf(listed ? layer : 0, reads < 0 ? s : reads)[kernel];
   // Lists lie on the device and a window with gaps has many runs of keys, so
   // what a row has is counted once: steps that compute a few rows, others each
   // time, find them here.
@@ -336,14 +323,12 @@ Status ProgramExecutor::countPlaces(size_t kernel, abi::AttentionArgs args,
     for (size_t c = 0; c < memories.size(); ++c) {
       abi::IndexList &list = args.lists[c];
       const int64_t group = first / groups[c], last = (end - 1) / groups[c];
-      Result<std::span<const int32_t>> read =
-          runner->read(schedule.selections[listsOf[kernel][c]], list, args.n,
-                       queryHeads / list.headsPerList,
-                       {group, last - group + 1}, memories[c]);
-      if (!read)
-        return read.takeError();
-      list.indices = const_cast<int32_t *>(read->data());
-      list.rowBytes = list.keep * static_cast<int64_t>(sizeof(int32_t));
+      if (Status status =
+              runner->read(schedule.selections[listsOf[kernel][c]], args.n,
+                           queryHeads / list.headsPerList,
+                           {group, last - group + 1}, list, memories[c]);
+          !status)
+        return status;
     }
   }
   const auto rows = static_cast<int64_t>(places.size());
@@ -389,10 +374,10 @@ Status ProgramExecutor::combine(int64_t layer,
   std::vector<int32_t> similarityAt(static_cast<size_t>(batch.rows()), -1);
   const bool keepsContext = reuseOf(layer).keepsContext();
   bool anyCompares = false;
-  for (size_t s = 0; s < sequences.size(); ++s) {
+  for (int64_t s : computing) {
     const Sequence &sequence = *sequences[s];
     const int64_t active = sequence.rows.rows(), first = batch.offsets[s];
-    if (active == 0 || (!keepsContext && sequence.exact.all))
+    if (!keepsContext && sequence.exact.all)
       continue;
     const bool compares = bound(layer, sequence).has_value();
     anyCompares |= compares;
@@ -483,18 +468,15 @@ Status ProgramExecutor::combine(int64_t layer,
 void ProgramExecutor::pickSalient(int64_t layer,
                                   std::span<const float> similarity,
                                   std::span<const int32_t> similarityAt) {
-  for (size_t s = 0; s < sequences.size(); ++s) {
+  for (int64_t s : computing) {
     Sequence &sequence = *sequences[s];
-    const int64_t active = sequence.rows.rows();
-    if (active == 0)
-      continue;
     const std::optional<bundle::Ratio> below = bound(layer, sequence);
     if (!below)
       continue;
     double limit =
         static_cast<double>(below->num) / static_cast<double>(below->den);
     sequence.salient = {false, {}};
-    for (int64_t row = 0; row < active; ++row) {
+    for (int64_t row = 0; row < sequence.rows.rows(); ++row) {
       int32_t at = similarityAt[batch.offsets[s] + row];
       double value = at < 0 ? 1 : static_cast<double>(similarity[at]);
       if (!(value >= limit)) // NaN is salient
@@ -506,8 +488,8 @@ void ProgramExecutor::pickSalient(int64_t layer,
 /// The changes of V of this layer are no longer needed.
 Status ProgramExecutor::clearDelta() {
   std::vector<int32_t> rows;
-  for (size_t s = 0; s < sequences.size(); ++s)
-    if (sequences[s]->rows.rows() > 0 && sequences[s]->propagates)
+  for (int64_t s : computing)
+    if (sequences[s]->propagates)
       for (int32_t row : sequences[s]->exact.rows)
         rows.push_back(keptRow[batch.offsets[s] + row]);
   return rows.empty() ? Status::success()
@@ -518,20 +500,12 @@ Status ProgramExecutor::clearDelta() {
 // Selections
 //===----------------------------------------------------------------------===//
 
-/// How many of a sequence's places are prompt.
-static int64_t promptPlaces(const SequenceRows &rows) {
-  const std::vector<int32_t> &visible = rows.positions();
-  return std::lower_bound(visible.begin(), visible.end(),
-                          rows.shape().promptLength) -
-         visible.begin();
-}
-
 /// The rows that score a selection's keys, the keys that it always lists and
 /// those that it chooses from, and so how many its lists have.
-Status ProgramExecutor::setRanges(int64_t layer, size_t sequence,
-                                  size_t selection, abi::SelectArgs &args) {
+Status ProgramExecutor::setRanges(int64_t layer, int64_t s, int64_t selection,
+                                  abi::SelectArgs &args) {
   const Selection &what = schedule.selections[selection];
-  SequenceRows &rows = sequences[sequence]->rows;
+  SequenceRows &rows = sequences[s]->rows;
   if (what.rows >= 0) {
     Result<SequenceRows::Range> range = rows.rangeOf(what.rows);
     if (!range)
@@ -548,7 +522,6 @@ Status ProgramExecutor::setRanges(int64_t layer, size_t sequence,
     args.alwaysBegin = range->begin;
     args.alwaysEnd = range->end;
   }
-  const auto s = static_cast<int64_t>(sequence);
   int64_t from = args.n;
   if (what.within >= 0) {
     const Selection &outer = schedule.selections[what.within];
@@ -561,10 +534,10 @@ Status ProgramExecutor::setRanges(int64_t layer, size_t sequence,
     from = outer.kind == Selection::Kind::Columns
                ? args.within.keep
                : keysToChoose(schedule.selections, what, args.n,
-                              promptPlaces(rows), 0);
+                              rows.promptPlaces(), 0);
   }
   if (what.always >= 0 || what.within >= 0)
-    lists.keep(layer, s, static_cast<int64_t>(selection), args.n,
+    lists.keep(layer, s, selection, args.n,
                what.listed(from, args.alwaysEnd - args.alwaysBegin));
   return Status::success();
 }
@@ -600,16 +573,13 @@ Status ProgramExecutor::score(const Phase::Scoring &scoring, int64_t group,
 Status ProgramExecutor::scoreFirst(int64_t layer,
                                    const AttentionTensors &tensors) {
   std::vector<Launch> scoring;
-  for (size_t at = 0; at < sequences.size(); ++at) {
-    const Sequence &sequence = *sequences[at];
-    if (sequence.rows.rows() == 0)
-      continue;
+  for (int64_t s : computing) {
+    const Sequence &sequence = *sequences[s];
     const Phase &phase = phaseOf(layer, sequence);
     if (phase.scoring < 0 || !program.readsLse(phase, sequence.rows.place()))
       continue;
     const auto kernel = static_cast<size_t>(phase.scoring);
-    const abi::AttentionArgs args =
-        argsOf(layer, static_cast<int64_t>(at), kernel, tensors);
+    const abi::AttentionArgs args = argsOf(layer, s, kernel, tensors);
     launchOf(scoring, kernel).blocks.push_back(args);
     counted.lsePairs += queryHeads * args.rows * args.n;
   }
@@ -629,19 +599,15 @@ Status ProgramExecutor::refresh(int64_t layer, const AttentionTensors &tensors,
     std::vector<abi::SelectArgs> blocks;
     std::vector<int64_t> refreshed; ///< sequences
   };
-  for (size_t selection = 0; selection < schedule.selections.size();
+  for (int64_t selection = 0; selection < std::ssize(schedule.selections);
        ++selection) {
     std::vector<Choice> choices; // one for each kernel
-    for (size_t at = 0; at < sequences.size(); ++at) {
-      auto s = static_cast<int64_t>(at);
-      const Sequence &sequence = *sequences[at];
-      if (sequence.rows.rows() == 0)
-        continue;
+    for (int64_t s : computing) {
+      const Sequence &sequence = *sequences[s];
       const Phase &phase = phaseOf(layer, sequence);
-      const Phase::Refresh *due =
-          phase.refreshesFirst == first
-              ? dueRefresh(phase, static_cast<int64_t>(selection), sequence)
-              : nullptr;
+      const Phase::Refresh *due = phase.refreshesFirst == first
+                                      ? dueRefresh(phase, selection, sequence)
+                                      : nullptr;
       if (!due)
         continue;
       const Selection &what = schedule.selections[selection];
@@ -649,18 +615,18 @@ Status ProgramExecutor::refresh(int64_t layer, const AttentionTensors &tensors,
           argsOf(layer, s, static_cast<size_t>(phase.scorer()), tensors);
       abi::SelectArgs args = abi::selectArgsOf(attention);
       args.scale = scaleOf(what.scale);
-      if (Status status = setRanges(layer, at, selection, args); !status)
+      if (Status status = setRanges(layer, s, selection, args); !status)
         return status;
-      args.list = lists.list(layer, s, static_cast<int64_t>(selection));
+      args.list = lists.list(layer, s, selection);
       if (what.kind == Selection::Kind::Blocks) {
         BlockSpans spans =
-            blockSpans(what, args.n, promptPlaces(sequence.rows));
+            blockSpans(what, args.n, sequence.rows.promptPlaces());
         args.boundary = spans.boundary;
         args.spanKeep = spans.spanKeep;
       }
       for (const Phase::Scoring &scoring : due->scorings)
         if (Status status =
-                score(scoring, what.group, attention, args, starts[at]);
+                score(scoring, what.group, attention, args, starts[s]);
             !status)
           return status;
       counted.scorePairs +=
@@ -678,18 +644,14 @@ Status ProgramExecutor::refresh(int64_t layer, const AttentionTensors &tensors,
         return status;
       for (int64_t s : choice.refreshed) {
         int64_t n = sequences[s]->rows.n();
-        lists.markFilled(layer, s, static_cast<int64_t>(selection));
-        const auto kernels = static_cast<int64_t>(schedule.kernels.size());
-        const auto all = static_cast<int64_t>(sequences.size());
+        lists.markFilled(layer, s, selection);
         for (int64_t reader = layer;
-             reader < layers &&
-             program.source(reader, static_cast<int64_t>(selection)) == layer;
+             reader < layers && program.source(reader, selection) == layer;
              ++reader)
-          std::fill_n(knownPairs.begin() + (reader * all + s) * kernels,
-                      kernels, std::vector<int64_t>());
+          std::ranges::fill(knownPairsOf(reader, s), std::vector<int64_t>());
         if (refreshedNow[s].empty())
           counted.scoredKeys += n;
-        refreshedNow[s].push_back(static_cast<int64_t>(selection));
+        refreshedNow[s].push_back(selection);
         ++counted.refreshes;
       }
     }

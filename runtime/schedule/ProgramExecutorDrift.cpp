@@ -52,11 +52,10 @@ Status ProgramExecutor::readDrift() {
       compared += each.compared;
   std::span<const float> found;
   if (compared > 0) {
-    Result<std::span<const float>> similarity =
-        memory->similarities(starts.back(), compared);
-    if (!similarity)
-      return similarity.takeError();
-    found = *similarity;
+    if (Status status =
+            memory->similarities(starts.back(), compared).moveTo(found);
+        !status)
+      return status;
   }
   std::vector<std::vector<std::optional<double>>> similarities(
       sequences.size(), std::vector<std::optional<double>>(driftLayers.size()));
@@ -132,9 +131,8 @@ Status ProgramExecutor::classify(int64_t s) {
 /// keys' classes: row k of a sequence comes to row starts + k of `scoringO`.
 Status ProgramExecutor::weigh(int64_t layer) {
   std::vector<Launch> weighed;
-  for (size_t at = 0; at < sequences.size(); ++at) {
-    const auto s = static_cast<int64_t>(at);
-    const Sequence &sequence = *sequences[at];
+  for (int64_t s : computing) {
+    const Sequence &sequence = *sequences[s];
     const bundle::Phase::Measure *measure = measureOf(layer, sequence);
     if (!measure || measure->kernel < 0 || sequence.exactBlock < 0)
       continue;
@@ -146,9 +144,9 @@ Status ProgramExecutor::weigh(int64_t layer) {
     abi::AttentionArgs args =
         launchOf(launches, attended).blocks[sequence.exactBlock];
     const int64_t size = byteSize(dtype);
-    args.value = keyClasses.get() + starts[at] * kvWidth() * size;
+    args.value = keyClasses.get() + starts[s] * kvWidth() * size;
     args.valueStride = kvWidth();
-    args.output = scoringO.get() + starts[at] * attentionWidth() * size;
+    args.output = scoringO.get() + starts[s] * attentionWidth() * size;
     args.outputStride = attentionWidth();
     Result<int64_t> pairs = pairsOf(layer, s, kernel, args);
     if (!pairs)

@@ -66,15 +66,11 @@ Status ProgramExecutor::checkTensors(const PackedBatch &given,
 RowSet ProgramExecutor::rowSet(
     std::vector<int32_t> &memory,
     const std::function<const Picked &(const Sequence &)> &of) {
-  bool all = true;
-  for (const std::unique_ptr<Sequence> &sequence : sequences)
-    all &= of(*sequence).all || sequence->rows.rows() == 0;
   memory.clear();
-  if (all)
+  if (std::ranges::all_of(computing,
+                          [&](int64_t s) { return of(*sequences[s]).all; }))
     return {};
-  for (size_t s = 0; s < sequences.size(); ++s) {
-    if (sequences[s]->rows.rows() == 0)
-      continue; // nothing of an earlier step counts
+  for (int64_t s : computing) {
     const Picked &picked = of(*sequences[s]);
     auto first = static_cast<int32_t>(batch.offsets[s]);
     if (picked.all)
@@ -203,11 +199,8 @@ Result<RowSet> ProgramExecutor::values(int64_t layer) {
 /// are exact there, or refreshed. Source: dLLM-Cache (released code), which
 /// refreshes the first layer at every step.
 bool ProgramExecutor::choosesByValues(int64_t layer) const {
-  return layer > 0 &&
-         std::any_of(sequences.begin(), sequences.end(), [&](const auto &each) {
-           return each->rows.rows() > 0 &&
-                  (passOf(layer, *each).comparesValues() ||
-                   refreshesByValues(layer, *each));
+  return layer > 0 && std::ranges::any_of(computing, [&](int64_t s) {
+           return chooses(layer, *sequences[s]);
          });
 }
 
@@ -220,22 +213,22 @@ bool ProgramExecutor::refreshesByValues(int64_t layer,
          reuseOf(layer).refreshesByValues();
 }
 
+bool ProgramExecutor::chooses(int64_t layer, const Sequence &sequence) const {
+  return passOf(layer, sequence).comparesValues() ||
+         refreshesByValues(layer, sequence);
+}
+
 /// Finds the rows whose V is least like the cached one, or by confidence, too.
 /// Source: dLLM-Cache (released code), adaptive partial updating; ES-dLLM.
 Status ProgramExecutor::pickLeastSimilar(int64_t layer,
                                          const AttentionTensors &tensors) {
-  auto chooses = [&](const Sequence &sequence) {
-    return sequence.rows.rows() > 0 &&
-           (passOf(layer, sequence).comparesValues() ||
-            refreshesByValues(layer, sequence));
-  };
   auto amongOf = [&](const Sequence &sequence) -> const std::vector<int32_t> & {
     return refreshesByValues(layer, sequence) ? sequence.refreshed.rows
                                               : sequence.among;
   };
   Moves compared; // of all sequences, one after the other
-  for (size_t s = 0; s < sequences.size(); ++s)
-    if (chooses(*sequences[s]))
+  for (int64_t s : computing)
+    if (chooses(layer, *sequences[s]))
       for (int32_t row : amongOf(*sequences[s]))
         compared.add(batch.offsets[s] + row, keptRow[batch.offsets[s] + row]);
   auto count = static_cast<int64_t>(compared.from.size());
@@ -250,36 +243,37 @@ Status ProgramExecutor::pickLeastSimilar(int64_t layer,
   if (!similarity)
     return similarity.takeError();
   size_t first = 0;
-  for (const std::unique_ptr<Sequence> &sequence : sequences)
-    if (chooses(*sequence)) {
-      const bool refreshes = refreshesByValues(layer, *sequence);
-      const Pass &pass = passOf(layer, *sequence);
-      const bundle::Ratio keep = refreshes ? reuseOf(layer).keep : pass.keep;
-      const size_t among = amongOf(*sequence).size();
-      const auto count =
-          static_cast<int64_t>(static_cast<__int128>(keep.num) *
-                               static_cast<int64_t>(among) / keep.den);
-      std::vector<double> ranks;
-      for (size_t i = 0; i < among; ++i) {
-        const float cosine = (*similarity)[first + i];
-        ranks.push_back(
-            refreshes || pass.confidence.num == 0
-                ? cosine
-                : rankOf(cosine,
-                         sequence->rows.confidenceOf(sequence->among[i]),
-                         pass.confidence));
-      }
-      std::vector<int32_t> chosen =
-          lowest(ranks, std::min(count, static_cast<int64_t>(among)));
-      first += among;
-      if (!refreshes) {
-        choose(layer, *sequence, chosen);
-        continue;
-      }
-      for (int32_t &each : chosen)
-        each = sequence->refreshed.rows[each];
-      sequence->refreshed.rows = std::move(chosen);
+  for (int64_t s : computing) {
+    Sequence &sequence = *sequences[s];
+    if (!chooses(layer, sequence))
+      continue;
+    const bool refreshes = refreshesByValues(layer, sequence);
+    const Pass &pass = passOf(layer, sequence);
+    const bundle::Ratio keep = refreshes ? reuseOf(layer).keep : pass.keep;
+    const size_t among = amongOf(sequence).size();
+    const auto count =
+        static_cast<int64_t>(static_cast<__int128>(keep.num) *
+                             static_cast<int64_t>(among) / keep.den);
+    std::vector<double> ranks;
+    for (size_t i = 0; i < among; ++i) {
+      const float cosine = (*similarity)[first + i];
+      ranks.push_back(
+          refreshes || pass.confidence.num == 0
+              ? cosine
+              : rankOf(cosine, sequence.rows.confidenceOf(sequence.among[i]),
+                       pass.confidence));
     }
+    std::vector<int32_t> chosen =
+        lowest(ranks, std::min(count, static_cast<int64_t>(among)));
+    first += among;
+    if (!refreshes) {
+      choose(layer, sequence, chosen);
+      continue;
+    }
+    for (int32_t &each : chosen)
+      each = sequence.refreshed.rows[each];
+    sequence.refreshed.rows = std::move(chosen);
+  }
   return Status::success();
 }
 
@@ -316,10 +310,8 @@ ProgramExecutor::queriesAndKeys(int64_t layer, const PackedBatch &given,
   if (choosesByValues(layer))
     if (Status status = pickLeastSimilar(layer, tensors); !status)
       return status.takeError();
-  for (const std::unique_ptr<Sequence> &each : sequences) {
-    Sequence &sequence = *each;
-    if (sequence.rows.rows() == 0)
-      continue;
+  for (int64_t s : computing) {
+    Sequence &sequence = *sequences[s];
     // Without exact rows nothing has changed that could be propagated.
     sequence.propagates =
         reuseOf(layer).attention == Reuse::Attention::Propagated &&
@@ -366,19 +358,17 @@ Result<LayerExecutor::Cached> ProgramExecutor::ffn(int64_t layer) {
   int64_t computed = sizeOf(result.computed, batch);
   counted.ffnRows += computed;
   int64_t salient = -1;
-  for (const std::unique_ptr<Sequence> &sequence : sequences)
-    if (int64_t rows = sequence->rows.rows();
-        rows > 0 && bound(layer, *sequence))
-      salient = std::max<int64_t>(salient, 0) + sequence->salient.count(rows);
+  for (int64_t s : computing)
+    if (const Sequence &sequence = *sequences[s]; bound(layer, sequence))
+      salient = std::max<int64_t>(salient, 0) +
+                sequence.salient.count(sequence.rows.rows());
   // Of all layers, where one of them compares.
-  const bool compares =
-      std::any_of(sequences.begin(), sequences.end(), [](const auto &each) {
-        const auto &parts = each->rows.partsOfStep();
-        return each->rows.rows() > 0 &&
-               std::any_of(parts.begin(), parts.end(), [](const auto &part) {
-                 return part.pass->comparesContexts();
-               });
-      });
+  const bool compares = std::ranges::any_of(computing, [&](int64_t s) {
+    return std::ranges::any_of(sequences[s]->rows.partsOfStep(),
+                               [](const SequenceRows::Part &part) {
+                                 return part.pass->comparesContexts();
+                               });
+  });
   if (compares)
     counted.salientRows.push_back(std::max<int64_t>(salient, 0));
   if (!reuseOf(layer).ffn && !result.computed.all)
@@ -398,10 +388,8 @@ Result<LayerExecutor::Cached> ProgramExecutor::ffn(int64_t layer) {
 }
 
 void ProgramExecutor::traceLayer(int64_t layer) {
-  for (size_t s = 0; s < sequences.size(); ++s) {
+  for (int64_t s : computing) {
     Sequence &sequence = *sequences[s];
-    if (sequence.rows.rows() == 0)
-      continue;
     auto positionsOf = [&](const Picked &picked) {
       const int32_t *positions = batch.positions.data() + batch.offsets[s];
       if (picked.all)
@@ -413,7 +401,7 @@ void ProgramExecutor::traceLayer(int64_t layer) {
       return result;
     };
     traced.push_back({.layer = layer,
-                      .sequence = static_cast<int64_t>(s),
+                      .sequence = s,
                       .queryRows = positionsOf(queryRows(sequence)),
                       .exactRows = positionsOf(sequence.exact),
                       .keyRows = positionsOf(sequence.exact),

@@ -113,13 +113,11 @@ Status ProgramExecutor::mapLayer(int64_t layer,
     const Selection &selection = schedule.selections[term.selection];
     abi::IndexList &list = args.lists[listed];
     list = lists.list(layer, 0, term.selection);
-    Result<std::span<const int32_t>> read =
-        runner->read(selection, list, n, queryHeads / list.headsPerList,
-                     {0, list.groups}, memories[listed]);
-    if (!read)
-      return read.takeError();
-    list.indices = const_cast<int32_t *>(read->data());
-    list.rowBytes = list.keep * static_cast<int64_t>(sizeof(int32_t));
+    if (Status status =
+            runner->read(selection, n, queryHeads / list.headsPerList,
+                         {0, list.groups}, list, memories[listed]);
+        !status)
+      return status;
     groups.push_back(selection.group);
     ++listed;
   }

@@ -90,8 +90,8 @@ Status ProgramExecutor::attendPart(int64_t layer, Part part,
   std::array<PartRows, 4> merged = {
       {{false, false}, {true, false}, {false, true}, {true, true}}};
   Moves unchanged; // kept rows to those of the output
-  for (size_t at = 0; at < sequences.size(); ++at) {
-    Sequence &sequence = *sequences[at];
+  for (int64_t s : computing) {
+    Sequence &sequence = *sequences[s];
     const int64_t n = sequence.rows.n();
     const SequenceRows::Inside &inside = sequence.rows.inside();
     // At a step that keeps what is outside, all rows are refreshed.
@@ -105,8 +105,7 @@ Status ProgramExecutor::attendPart(int64_t layer, Part part,
     const int64_t end = part == Part::Before   ? inside.begin
                         : part == Part::Behind ? n
                                                : inside.end;
-    auto s = static_cast<int64_t>(at);
-    const int64_t row = batch.offsets[at];
+    const int64_t row = batch.offsets[s];
     if (begin == end) {
       for (int64_t r = row; r < row + rows && part == Part::Inside; ++r)
         unchanged.add(keptRow[r], r);
@@ -133,9 +132,9 @@ Status ProgramExecutor::attendPart(int64_t layer, Part part,
     PartRows &to = merged[(isAlone ? 1 : 0) + (picked.all ? 0 : 2)];
     for (int64_t r = 0; r < rows; ++r) {
       to.from.push_back(
-          static_cast<int32_t>((picked.all ? row : starts[at]) + r));
+          static_cast<int32_t>((picked.all ? row : starts[s]) + r));
       to.kept.push_back(keptRow[row + (picked.all ? r : picked.rows[r])]);
-      to.lseAt.push_back(starts[at] * queryHeads + r);
+      to.lseAt.push_back(starts[s] * queryHeads + r);
       to.lseStride.push_back(static_cast<int32_t>(rows));
     }
   }

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <string>
 
 using namespace heddle;
@@ -84,22 +85,16 @@ Status ProgramExecutor::fit() {
                  std::to_string(headDim) +
                  " elements cannot be scheduled: all must be positive and the "
                  "query heads a multiple of the key/value heads");
-  Result<StepProgram> fitted = StepProgram::create(schedule, layers);
-  if (!fitted)
-    return fitted.takeError();
-  program = std::move(*fitted);
+  if (Status status = StepProgram::create(schedule, layers).moveTo(program);
+      !status)
+    return status;
   if (Status status = fitPasses(); !status)
     return status;
-  listsOf.resize(schedule.kernels.size());
-  groupsOf.resize(schedule.kernels.size());
   for (size_t k = 0; k < schedule.kernels.size(); ++k) {
     const bundle::Kernel &kernel = schedule.kernels[k];
     needsLse |= program.uses(k) && kernel.writesLse;
-    for (const bundle::Term &term : kernel.terms)
-      if (term.selection >= 0) {
-        listsOf[k].push_back(term.selection);
-        groupsOf[k].push_back(schedule.selections[term.selection].group);
-      }
+    listsOf.push_back(kernel.selections());
+    groupsOf.push_back(schedule.groupsOf(kernel));
   }
   needsMoves = bundle::visibleMoves(schedule);
   needsScoring = program.scores();
@@ -153,10 +148,10 @@ ProgramExecutor::checkShapes(const std::vector<SequenceShape> &shapes) const {
 /// The most places of each sequence.
 std::vector<int64_t>
 ProgramExecutor::placesOf(const std::vector<SequenceShape> &shapes) const {
-  SequenceRows rows(schedule, shifted, layers);
   std::vector<int64_t> places;
   for (const SequenceShape &shape : shapes)
-    places.push_back(std::max<int64_t>(1, rows.mostPlaces(shape)));
+    places.push_back(
+        std::max<int64_t>(1, SequenceRows::mostPlaces(schedule, shape)));
   return places;
 }
 
@@ -187,26 +182,13 @@ int64_t
 ProgramExecutor::runBytes(const std::vector<SequenceShape> &shapes) const {
   if (!checkShapes(shapes))
     return 0; // beginRun refuses them before it allocates
-  std::vector<int64_t> places = placesOf(shapes);
-  __int128 rows = 0;
-  for (int64_t n : places)
-    rows += n;
-  int64_t size = byteSize(dtype);
-  __int128 bytes = IndexLists::bytesFor(listShape(shapes, places));
+  const std::vector<int64_t> places = placesOf(shapes);
+  __int128 bytes =
+      runner->bytes(*std::max_element(places.begin(), places.end()));
   for (const Kept &each : keptStores())
-    bytes +=
-        RowStore::bytesFor(std::count(each.kept.begin(), each.kept.end(), true),
-                           places, each.rowBytes);
-  int64_t lseRow = queryHeads * static_cast<int64_t>(sizeof(float));
-  bytes += rows * (needsLse ? lseRow : 0);
-  bytes += rows * (keepsOutside() ? lseRow : 0);
-  bytes += rows * (needsGather ? 2 * attentionWidth() * size : 0);
-  bytes += rows * (needsScoring || weighs ? attentionWidth() * size : 0);
-  bytes += rows * (needsScoring ? 2 * lseRow : 0);
-  bytes += rows * (needsMoves ? widestRow() * size : 0);
-  bytes += std::ssize(driftLayers) * responseRows(shapes) * driftWidth() * size;
-  bytes += weighs ? (rows + headDim) * kvWidth() * size : 0;
-  bytes += runner->bytes(*std::max_element(places.begin(), places.end()));
+    bytes += each.bytes(places);
+  for (const Needed &each : neededMemory(shapes, places))
+    bytes += each.bytes;
   return static_cast<int64_t>(
       std::min<__int128>(bytes, std::numeric_limits<int64_t>::max()));
 }
@@ -247,6 +229,43 @@ std::vector<ProgramExecutor::Kept> ProgramExecutor::keptStores() const {
       "changes of values");
   add(&ProgramExecutor::ends, {needsEnds}, hidden * size, "outputs of a layer");
   return stores;
+}
+
+/// What a run needs beside its stores, in the order that it is allocated.
+std::vector<ProgramExecutor::Needed>
+ProgramExecutor::neededMemory(const std::vector<SequenceShape> &shapes,
+                              const std::vector<int64_t> &places) const {
+  const int64_t rows =
+      std::accumulate(places.begin(), places.end(), int64_t(0));
+  const int64_t size = byteSize(dtype);
+  const int64_t attentionRow = attentionWidth() * size;
+  const int64_t kvRow = kvWidth() * size;
+  const int64_t lseRow = queryHeads * static_cast<int64_t>(sizeof(float));
+  const char *const scratch = "scratch memory of the schedule";
+  const char *const drift = "what drift is measured from";
+  std::vector<Needed> all = {{&ProgramExecutor::listMemory,
+                              IndexLists::bytesFor(listShape(shapes, places)),
+                              "index lists"}};
+  auto add = [&](std::shared_ptr<std::byte> ProgramExecutor::*buffer,
+                 bool needed, int64_t count, int64_t rowBytes,
+                 const char *what) {
+    if (needed)
+      all.push_back({buffer, count * rowBytes, what});
+  };
+  using Self = ProgramExecutor;
+  add(&Self::lse, needsLse, rows, lseRow, scratch);
+  add(&Self::beforeLse, keepsOutside(), rows, lseRow, scratch);
+  add(&Self::gatherQ, needsGather, rows, attentionRow, scratch);
+  add(&Self::gatherO, needsGather, rows, attentionRow, scratch);
+  add(&Self::scoringO, needsScoring || weighs, rows, attentionRow, scratch);
+  add(&Self::scoringL, needsScoring, rows, 2 * lseRow, scratch);
+  add(&Self::keyClasses, weighs, rows, kvRow, scratch);
+  add(&Self::moved, needsMoves, rows, widestRow() * size, scratch);
+  add(&Self::reference, !driftLayers.empty(),
+      std::ssize(driftLayers) * responseRows(shapes), driftWidth() * size,
+      drift);
+  add(&Self::classes, weighs, headDim, kvRow, drift);
+  return all;
 }
 
 /// Elements of the widest row that the schedule keeps.
@@ -296,28 +315,24 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
     starts.push_back(starts.back() + n);
   auto allocate = [&](std::shared_ptr<std::byte> &to, int64_t bytes,
                       const char *what) -> Status {
-    Result<std::shared_ptr<std::byte>> allocated = memory->allocate(bytes);
-    if (!allocated)
-      return allocated.takeError().withContext(what);
-    to = std::move(*allocated);
+    if (Status status = memory->allocate(bytes).moveTo(to); !status)
+      return status.takeError().withContext(what);
     return Status::success();
   };
+  const std::vector<Needed> needed = neededMemory(shapes, places);
+  for (const Needed &each : needed)
+    if (Status status = allocate(this->*each.buffer, each.bytes, each.what);
+        !status)
+      return status;
   const IndexListShape shape = listShape(shapes, places);
-  const int64_t listBytes = IndexLists::bytesFor(shape);
-  if (Status status = allocate(listMemory, listBytes, "index lists"); !status)
-    return status;
   // Bits of bitmaps behind the last key are zero.
-  if (listBytes > 0 && shape.encoding == bundle::Encoding::Bitmap)
-    if (Status status = memory->clear(listMemory.get(), listBytes); !status)
+  if (const int64_t bytes = needed.front().bytes;
+      bytes > 0 && shape.encoding == bundle::Encoding::Bitmap)
+    if (Status status = memory->clear(listMemory.get(), bytes); !status)
       return status;
   lists = IndexLists::at(shape, listMemory.get());
-
-  const int64_t size = byteSize(dtype), rows = starts.back();
-  const int64_t lseRow = queryHeads * static_cast<int64_t>(sizeof(float));
   for (const Kept &each : keptStores()) {
-    const int64_t bytes =
-        RowStore::bytesFor(std::count(each.kept.begin(), each.kept.end(), true),
-                           places, each.rowBytes);
+    const int64_t bytes = each.bytes(places);
     std::shared_ptr<std::byte> kept;
     if (Status status = allocate(kept, bytes, each.what); !status)
       return status;
@@ -329,44 +344,12 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
     this->*each.store =
         RowStore(places, each.rowBytes, std::move(kept), each.kept);
   }
-  struct Scratch {
-    std::shared_ptr<std::byte> &buffer;
-    bool needed;
-    int64_t rowBytes;
-  };
-  for (const Scratch &each : std::initializer_list<Scratch>{
-           {lse, needsLse, lseRow},
-           {beforeLse, keepsOutside(), lseRow},
-           {gatherQ, needsGather, attentionWidth() * size},
-           {gatherO, needsGather, attentionWidth() * size},
-           {scoringO, needsScoring || weighs, attentionWidth() * size},
-           {scoringL, needsScoring, 2 * lseRow},
-           {keyClasses, weighs, kvWidth() * size},
-           {moved, needsMoves, widestRow() * size}}) {
-    if (!each.needed)
-      continue;
-    if (Status status = allocate(each.buffer, rows * each.rowBytes,
-                                 "scratch memory of the schedule");
-        !status)
-      return status;
-  }
-  if (!driftLayers.empty())
-    if (Status status = allocate(reference,
-                                 std::ssize(driftLayers) *
-                                     responseRows(shapes) * driftWidth() * size,
-                                 "what drift is measured from");
-        !status)
-      return status;
-  if (weighs) {
-    if (Status status = allocate(classes, headDim * kvWidth() * size,
-                                 "what drift is measured from");
-        !status)
-      return status;
+  if (weighs)
     if (Status status = makeClasses(); !status)
       return status;
-  }
   // What drift finds waits for the next step, behind what a layer asks for.
-  if (Status status = memory->reserve(rows * (1 + std::ssize(driftLayers)));
+  if (Status status =
+          memory->reserve(starts.back() * (1 + std::ssize(driftLayers)));
       !status)
     return status;
   if (Status status =
@@ -376,9 +359,9 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
 
   referenceStarts.assign(1, 0);
   for (const SequenceShape &shape : shapes) {
-    sequences.push_back(std::make_unique<Sequence>(schedule, shifted, layers));
+    sequences.push_back(
+        std::make_unique<Sequence>(schedule, shifted, layers, shape));
     Sequence &sequence = *sequences.back();
-    sequence.rows.beginRun(shape);
     const int64_t response = shape.length - shape.promptLength;
     sequence.drifting.resize(driftLayers.size());
     for (Sequence::Drifting &each : sequence.drifting)
@@ -419,6 +402,7 @@ ProgramExecutor::beginStep(std::span<const SequenceState> states) {
   batch.offsets.assign(1, 0);
   batch.positions.clear();
   keptRow.clear();
+  computing.clear();
   for (size_t s = 0; s < sequences.size(); ++s) {
     if (Status status = beginSequence(static_cast<int64_t>(s), states[s]);
         !status)
@@ -426,6 +410,8 @@ ProgramExecutor::beginStep(std::span<const SequenceState> states) {
           "step " + std::to_string(states[s].place.step) + " of sequence " +
           std::to_string(s));
     const SequenceRows &rows = sequences[s]->rows;
+    if (rows.rows() > 0)
+      computing.push_back(static_cast<int64_t>(s));
     for (int32_t place : rows.activePlaces()) {
       batch.positions.push_back(rows.rowPosition(place));
       keptRow.push_back(static_cast<int32_t>(starts[s] + place));
@@ -449,16 +435,10 @@ Status ProgramExecutor::beginSequence(int64_t s, const SequenceState &state) {
   if (rows.n() == 0)
     return Error("no position is visible");
   if (rows.visibleChanged()) {
-    const std::vector<int32_t> &visible = rows.positions();
-    int64_t prompt = std::lower_bound(visible.begin(), visible.end(),
-                                      rows.shape().promptLength) -
-                     visible.begin();
-    lists.see(s, rows.n(), prompt);
+    lists.see(s, rows.n(), rows.promptPlaces());
     sequence.classed = false;
-    size_t kernels = schedule.kernels.size();
     for (int64_t layer = 0; layer < layers; ++layer)
-      std::fill_n(knownPairs.begin() + (layer * sequences.size() + s) * kernels,
-                  kernels, std::vector<int64_t>());
+      std::ranges::fill(knownPairsOf(layer, s), std::vector<int64_t>());
   }
   sequence.phases = program.phasesAt(known.place);
   if (Status status = checkRefreshes(s); !status)
@@ -507,9 +487,7 @@ Status ProgramExecutor::checkRefreshes(int64_t s) const {
     return Status::success();
   for (int64_t layer = 0; layer < layers; ++layer)
     for (const bundle::Phase::Refresh &refresh :
-         phaseOf(layer, sequence).refreshes) {
-      if (!program.refreshes(refresh.selection, sequence.rows.place()))
-        continue;
+         program.due(phaseOf(layer, sequence), sequence.rows.place())) {
       const std::string what = "selection '" +
                                schedule.selections[refresh.selection].name +
                                "' is refreshed";
@@ -541,20 +519,19 @@ ProgramExecutor::selections(int64_t layer, int64_t sequence) const {
   for (size_t s = 0; s < schedule.selections.size(); ++s) {
     if (program.source(layer, static_cast<int64_t>(s)) != layer)
       continue;
-    const abi::IndexList &list =
-        lists.list(layer, sequence, static_cast<int64_t>(s));
+    abi::IndexList list = lists.list(layer, sequence, static_cast<int64_t>(s));
     const int64_t heads = queryHeads / list.headsPerList;
     SelectionView &view = views.emplace_back(
         SelectionView{static_cast<int64_t>(s), schedule.selections[s].group,
                       heads, list.groups, list.keep, nullptr});
     if (!lists.filled(layer, sequence, static_cast<int64_t>(s)))
       continue;
-    Result<std::span<const int32_t>> read = runner->read(
-        schedule.selections[s], list, sequences[sequence]->rows.n(), heads,
-        {0, list.groups}, viewed[s]);
-    if (!read)
-      return read.takeError();
-    view.indices = read->data();
+    if (Status status =
+            runner->read(schedule.selections[s], sequences[sequence]->rows.n(),
+                         heads, {0, list.groups}, list, viewed[s]);
+        !status)
+      return status.takeError();
+    view.indices = static_cast<const int32_t *>(list.indices);
   }
   return views;
 }

@@ -20,6 +20,31 @@ using namespace heddle;
 using namespace heddle::rt;
 using bundle::Pass;
 
+/// Calls `use` with each number of an ascending list and its index in another
+/// one; -1: it is not there.
+template <typename Use>
+static void forIndices(std::span<const int32_t> of, std::span<const int32_t> in,
+                       Use use) {
+  size_t index = 0;
+  for (int32_t number : of) {
+    while (index < in.size() && in[index] < number)
+      ++index;
+    const bool found = index < in.size() && in[index] == number;
+    use(number, found ? static_cast<int32_t>(index) : -1);
+  }
+}
+
+/// The indices, in one ascending list, of those numbers of another that it has.
+static std::vector<int32_t> indicesOf(std::span<const int32_t> of,
+                                      std::span<const int32_t> in) {
+  std::vector<int32_t> indices;
+  forIndices(of, in, [&](int32_t, int32_t index) {
+    if (index >= 0)
+      indices.push_back(index);
+  });
+  return indices;
+}
+
 /// That of a manifest without passes.
 static const Pass &everything() {
   static const Pass pass;
@@ -27,29 +52,13 @@ static const Pass &everything() {
 }
 
 SequenceRows::SequenceRows(const bundle::Manifest &manifest, bool shifted,
-                           int64_t layers)
+                           int64_t layers, const SequenceShape &shape)
     : manifest(manifest), shifted(shifted), layers(layers),
-      positionSets(manifest, shifted) {
+      positionSets(manifest, shifted), ofRun(shape),
+      parts{{&everything(), {}, {}}} {
   for (int64_t layer = 0; layer < layers; ++layer)
     carries.push_back(bundle::reuseOf(manifest, layer, layers).carries());
-}
-
-void SequenceRows::beginRun(const SequenceShape &shape) {
-  ofRun = shape;
   positionSets.beginRun(shape);
-  stepping = changed = false;
-  parts = {{&everything(), {}, {}}};
-  partOfLayer.clear();
-  lastRows = {};
-  visible.clear();
-  unseen.clear();
-  activeRows.clear();
-  committed.clear();
-  keepsOutside = false;
-  refreshableRows.clear();
-  from.clear();
-  to.clear();
-  written.clear();
 }
 
 Status SequenceRows::beginStep(const SequenceState &state) {
@@ -164,7 +173,7 @@ Result<SequenceRows::Range> SequenceRows::rangeOf(int64_t set) const {
   Result<std::span<const int32_t>> positions = positionSets.at(set);
   if (!positions)
     return positions.takeError();
-  const std::vector<int32_t> places = placesOf(*positions);
+  const std::vector<int32_t> places = indicesOf(*positions, visible);
   if (places.empty())
     return Range{};
   const Range range = {places.front(), places.back() + 1};
@@ -220,51 +229,24 @@ void SequenceRows::move() {
   written = std::move(kept);
 }
 
-/// The places of those positions of an ascending set that are visible.
-std::vector<int32_t> SequenceRows::placesOf(std::span<const int32_t> of) const {
-  std::vector<int32_t> places;
-  size_t place = 0;
-  for (int32_t position : of) {
-    while (place < visible.size() && visible[place] < position)
-      ++place;
-    if (place == visible.size())
-      break;
-    if (visible[place] == position)
-      places.push_back(static_cast<int32_t>(place));
-  }
-  return places;
-}
-
 /// The places of all positions of an ascending set; those that are not visible
 /// are added to `unseen`.
 std::vector<int32_t> SequenceRows::withUnseen(std::span<const int32_t> of) {
   std::vector<int32_t> places;
-  size_t place = 0;
-  for (int32_t position : of) {
-    while (place < visible.size() && visible[place] < position)
-      ++place;
-    if (place < visible.size() && visible[place] == position) {
-      places.push_back(static_cast<int32_t>(place));
-      continue;
+  forIndices(of, visible, [&](int32_t position, int32_t place) {
+    if (place < 0) {
+      place = static_cast<int32_t>(n() + std::ssize(unseen));
+      unseen.push_back(position);
     }
-    places.push_back(static_cast<int32_t>(n() + std::ssize(unseen)));
-    unseen.push_back(position);
-  }
+    places.push_back(place);
+  });
   return places;
 }
 
 /// The indices of the active rows that stand at positions of an ascending set.
 std::vector<int32_t>
 SequenceRows::activeRowsAt(std::span<const int32_t> of) const {
-  std::vector<int32_t> rows;
-  size_t row = 0;
-  for (int32_t place : placesOf(of)) {
-    while (row < activeRows.size() && activeRows[row] < place)
-      ++row;
-    if (row < activeRows.size() && activeRows[row] == place)
-      rows.push_back(static_cast<int32_t>(row));
-  }
-  return rows;
+  return indicesOf(indicesOf(of, visible), activeRows);
 }
 
 /// The places that a pass's rows have.
@@ -288,7 +270,7 @@ Status SequenceRows::pickPlaces(const Pass &pass,
                    std::back_inserter(both));
     rows = both;
   }
-  places = pass.unseen ? withUnseen(rows) : placesOf(rows);
+  places = pass.unseen ? withUnseen(rows) : indicesOf(rows, visible);
   return Status::success();
 }
 
@@ -324,18 +306,11 @@ Status SequenceRows::pickRows() {
                      places[i].end(), std::back_inserter(both));
       activeRows = std::move(both);
     }
-    for (size_t i = 0; i < parts.size(); ++i) {
-      if (places[i].size() == activeRows.size()) {
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (places[i].size() == activeRows.size())
         parts[i].rows = {};
-        continue;
-      }
-      size_t row = 0;
-      for (int32_t place : places[i]) {
-        while (activeRows[row] != place)
-          ++row;
-        parts[i].rows.rows.push_back(static_cast<int32_t>(row));
-      }
-    }
+      else
+        parts[i].rows.rows = indicesOf(places[i], activeRows);
   }
   for (Part &part : parts) {
     if (part.pass->exact != Pass::Exact::LeastSimilar)
@@ -463,7 +438,8 @@ void SequenceRows::finishStep() {
       written[activeRows[row]] = 1;
 }
 
-int64_t SequenceRows::mostPlaces(const SequenceShape &shape) const {
+int64_t SequenceRows::mostPlaces(const bundle::Manifest &manifest,
+                                 const SequenceShape &shape) {
   if (shape.isShadow())
     return shape.length;
   // Visible or not, a position has one place.
@@ -472,5 +448,5 @@ int64_t SequenceRows::mostPlaces(const SequenceShape &shape) const {
                   [](const Pass &pass) { return pass.unseen; });
   return manifest.visible < 0 || manifest.showsAll() || anyUnseen
              ? shape.length
-             : positionSets.bound(manifest.visible, shape);
+             : PositionSets(manifest).bound(manifest.visible, shape);
 }

@@ -22,6 +22,7 @@
 #include "runtime/schedule/PositionSets.h"
 #include "runtime/schedule/Sequence.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -44,9 +45,8 @@ class SequenceRows {
 public:
   /// `shifted`: the model predicts position i in row i - 1. `manifest`, which
   /// fits a model of `layers`, must outlive this.
-  SequenceRows(const bundle::Manifest &manifest, bool shifted, int64_t layers);
-
-  void beginRun(const SequenceShape &shape);
+  SequenceRows(const bundle::Manifest &manifest, bool shifted, int64_t layers,
+               const SequenceShape &shape);
 
   /// Decides the pass, the visible positions and the active rows of a step. An
   /// error when the step would use rows that no step has computed.
@@ -160,7 +160,15 @@ public:
   }
 
   /// The most places that a sequence can ever have.
-  int64_t mostPlaces(const SequenceShape &shape) const;
+  static int64_t mostPlaces(const bundle::Manifest &manifest,
+                            const SequenceShape &shape);
+
+  /// How many of the places are prompt.
+  int64_t promptPlaces() const {
+    return std::lower_bound(visible.begin(), visible.end(),
+                            ofRun.promptLength) -
+           visible.begin();
+  }
 
 private:
   void beginShadow(const SequenceState &state);
@@ -176,7 +184,6 @@ private:
   Status findInside();
   void findConfidences(const SequenceState &state);
   Status checkWritten() const;
-  std::vector<int32_t> placesOf(std::span<const int32_t> of) const;
   std::vector<int32_t> activeRowsAt(std::span<const int32_t> of) const;
 
   const bundle::Manifest &manifest;
@@ -185,7 +192,7 @@ private:
   std::vector<bool> carries; ///< [layers]: Reuse::carries()
   PositionSets positionSets;
 
-  SequenceShape ofRun;
+  const SequenceShape ofRun;
   bundle::StepPlace at;
   bool stepping = false;
   bool changed = false;

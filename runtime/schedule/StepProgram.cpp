@@ -108,14 +108,12 @@ Status StepProgram::checkReads() const {
     for (int64_t layer = 0; layer < layers(); ++layer) {
       const Phase &now = phase(layer, step);
       auto refresh = [&]() -> Status {
-        for (const Phase::Refresh &each : now.refreshes)
-          if (refreshes(each.selection, step))
-            filled[layer][each.selection] = true;
-        for (const Phase::Refresh &each : now.refreshes)
-          if (refreshes(each.selection, step))
-            if (Status status = checkOuter(each.selection, step, filled[layer]);
-                !status)
-              return status;
+        for (const Phase::Refresh &each : due(now, step))
+          filled[layer][each.selection] = true;
+        for (const Phase::Refresh &each : due(now, step))
+          if (Status status = checkOuter(each.selection, step, filled[layer]);
+              !status)
+            return status;
         return Status::success();
       };
       if (now.refreshesFirst)

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <ranges>
 #include <vector>
 
 namespace heddle::rt {
@@ -69,15 +70,21 @@ public:
     return refreshed[selection][step - 1];
   }
 
-  /// Whether log-sum-exps are read by what the phase refreshes at a place, or
-  /// at a planned step.
+  /// What the phase refreshes at a place, or at a planned step.
+  template <typename Place>
+  auto due(const bundle::Phase &phase, const Place &place) const {
+    return std::views::filter(
+        phase.refreshes, [this, place](const bundle::Phase::Refresh &each) {
+          return refreshes(each.selection, place);
+        });
+  }
+
+  /// Whether any of it reads log-sum-exps.
   template <typename Place>
   bool readsLse(const bundle::Phase &phase, const Place &place) const {
-    return std::any_of(
-        phase.refreshes.begin(), phase.refreshes.end(),
-        [&](const bundle::Phase::Refresh &each) {
-          return refreshes(each.selection, place) &&
-                 bundle::readsLse(manifest->selections[each.selection].scorer);
+    return std::ranges::any_of(
+        due(phase, place), [&](const bundle::Phase::Refresh &each) {
+          return bundle::readsLse(manifest->selections[each.selection].scorer);
         });
   }
 

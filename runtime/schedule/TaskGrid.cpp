@@ -25,18 +25,6 @@ TaskGrid::TaskGrid(const std::vector<Work> &work, int64_t heads)
   }
 }
 
-static std::vector<TaskGrid::Work> workOf(const std::vector<int64_t> &lengths,
-                                          int64_t tileRows) {
-  std::vector<TaskGrid::Work> work;
-  for (int64_t n : lengths)
-    work.push_back({(n - 1) / tileRows + 1, n});
-  return work;
-}
-
-TaskGrid::TaskGrid(const std::vector<int64_t> &lengths, int64_t heads,
-                   int64_t tileRows)
-    : TaskGrid(workOf(lengths, tileRows), heads) {}
-
 TaskGrid::Task TaskGrid::operator[](int64_t task) const {
   assert(task >= 0 && task < size());
   size_t at = static_cast<size_t>(

@@ -20,7 +20,8 @@ namespace heddle::rt {
 /// hands out tasks in order ends most evenly on short ones; the tiles of a head
 /// are consecutive, since they read the same keys and values.
 ///
-/// Worked example: lengths {3, 5}, 2 heads, tiles of 2 rows: tasks 0 to 2 are
+/// Worked example: work {{2, 3}, {3, 5}}, 2 heads (lengths 3 and 5, tiles of 2
+/// rows): tasks 0 to 2 are
 /// the tiles of sequence 1, head 0; 3 to 5 those of sequence 1, head 1; 6 and 7
 /// sequence 0, head 0; 8 and 9 sequence 0, head 1.
 class TaskGrid {
@@ -37,10 +38,6 @@ public:
     int64_t keys;  ///< how long each takes
   };
   TaskGrid(const std::vector<Work> &work, int64_t heads);
-
-  /// `tileRows` rows a tile, at least 1; each length at least 1.
-  TaskGrid(const std::vector<int64_t> &lengths, int64_t heads,
-           int64_t tileRows);
 
   int64_t size() const { return first.back(); }
 

@@ -162,6 +162,9 @@ heddle::explain::resolveRequest(const RequestOptions &given) {
       return machine.takeError();
   request.machine = options.machine.value_or("");
   request.salientShare = options.salientShare.value_or(request.salientShare);
+  // 0 is what a request has that names none.
+  if (options.tokensPerStep == 0.0)
+    return Error("the tokens per step are 0, expected 1 or more");
   request.run.tokensPerStep =
       options.tokensPerStep.value_or(request.run.tokensPerStep);
   request.run.seed = options.seed.value_or(request.run.seed);

@@ -361,9 +361,9 @@ explain::simulate(const bundle::Manifest &manifest,
                  "--steps-json and this schedule");
   if (auto problem = bundle::checkLayers(manifest, request.layers))
     return Error("the schedule " + problem->what);
-  rt::SequenceRows rows(manifest, request.shifted, request.layers);
+  rt::SequenceRows rows(manifest, request.shifted, request.layers,
+                        {request.length, request.prompt});
   bundle::DriftWatch drift(manifest, request.layers);
-  rows.beginRun({request.length, request.prompt});
 
   std::vector<int32_t> active, candidates, again, commits, revoked;
   std::vector<std::pair<int32_t, int32_t>> edited; // positions and tokens
@@ -385,15 +385,9 @@ explain::simulate(const bundle::Manifest &manifest,
     if (rows.inStep())
       drift.finish(rows.place(),
                    similaritiesBefore(request, pass, drift.layers().size()));
-    if (Status status = rows.beginStep({.place = drift.at(run.place()),
-                                        .blockBegin = run.blockBegin(),
-                                        .blockEnd = run.blockEnd(),
-                                        .masked = run.masked(),
-                                        .committedAt = run.committedAt(),
-                                        .textEnd = run.textEnd(),
-                                        .next = run.next(),
-                                        .confidence = run.confidence()});
-        !status)
+    rt::SequenceState state = run.state();
+    state.place = drift.at(run.place());
+    if (Status status = rows.beginStep(state); !status)
       return status.takeError().withContext("step " +
                                             std::to_string(run.place().step));
     if (Status status = measure(manifest, rows, scoring, always); !status)

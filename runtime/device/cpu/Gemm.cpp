@@ -226,10 +226,8 @@ Status GemmWorker::reserve(const TileProduct &product) {
   auto grow = [&](Buffer &buffer, int64_t bytes) -> Status {
     if (buffer.size() >= bytes)
       return Status::success();
-    Result<Buffer> larger = Buffer::allocate(bytes);
-    if (!larger)
-      return larger.takeError();
-    buffer = std::move(*larger);
+    if (Status status = Buffer::allocate(bytes).moveTo(buffer); !status)
+      return status;
     // What pointed to the old memory must be made anew.
     state->views.clear();
     state->widened = nullptr;
@@ -298,10 +296,8 @@ int64_t PackedLinear::firstOutput(int64_t chunk) const {
 }
 
 Status PackedLinear::allocate() {
-  Result<Buffer> buffer = Buffer::allocate(packedBytes);
-  if (!buffer)
-    return buffer.takeError();
-  memory = std::move(*buffer);
+  if (Status status = Buffer::allocate(packedBytes).moveTo(memory); !status)
+    return status;
   return Status::success();
 }
 

@@ -207,10 +207,8 @@ Result<Arena> Arena::allocate(const Context &context, ArenaPlan plan,
   for (size_t i = 0; options.separate && i < buffers.size(); ++i) {
     if (buffers[i].bytes == 0)
       continue;
-    Result<DevicePtr> address = take(buffers[i].bytes);
-    if (!address)
-      return address.takeError();
-    arena.addresses[i] = *address;
+    if (Status s = take(buffers[i].bytes).moveTo(arena.addresses[i]); !s)
+      return s.takeError();
   }
   if (options.poison)
     if (Status status = context.synchronize(); !status)

@@ -270,11 +270,10 @@ Status Gemm::prepare(const Stream &stream, const GemmShape &shape,
   if (!plan)
     return plan.takeError();
   (*plan)->chosen = options.usesBeforeChoice == 0;
-  Result<Algorithm> chosen =
-      choose(stream, **plan, operands, /*all=*/(*plan)->chosen);
-  if (!chosen)
-    return chosen.takeError();
-  (*plan)->algorithm = *chosen;
+  if (Status s = choose(stream, **plan, operands, /*all=*/(*plan)->chosen)
+                     .moveTo((*plan)->algorithm);
+      !s)
+    return s;
   plans.emplace(shape, std::move(*plan));
   return Status::success();
 }

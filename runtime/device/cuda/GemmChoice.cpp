@@ -285,12 +285,11 @@ Result<Gemm::Algorithm> Gemm::choose(const Stream &stream, const Plan &plan,
       if (times[i] > far * fastest)
         candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i));
     constexpr int rounds = 50;
-    Result<std::vector<double>> exact =
-        timeInTurns(stream, plan, candidates, operands, rounds,
-                    std::min(fastest * 0.1, options.secondsPerShape));
-    if (!exact)
-      return exact.takeError();
-    times = std::move(*exact);
+    if (Status s = timeInTurns(stream, plan, candidates, operands, rounds,
+                               std::min(fastest * 0.1, options.secondsPerShape))
+                       .moveTo(times);
+        !s)
+      return s.takeError();
   }
   std::vector<size_t> order(candidates.size());
   std::iota(order.begin(), order.end(), 0);

@@ -57,4 +57,14 @@ PinnedBuffer::~PinnedBuffer() {
     owner->release(owner->api().memFreeHost, static_cast<void *>(memory));
 }
 
+Status CopyLane::reserve(const Context &context, int64_t bytes) {
+  if (buffer.size() < bytes) {
+    buffer = PinnedBuffer();
+    if (Status s = PinnedBuffer::allocate(context, bytes).moveTo(buffer); !s)
+      return s;
+  }
+  return copied.handle() ? Status::success()
+                         : Event::create(context).moveTo(copied);
+}
+
 } // namespace heddle::rt::cuda

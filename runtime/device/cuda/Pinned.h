@@ -10,6 +10,7 @@
 
 #include "bundle/Result.h"
 #include "runtime/device/cuda/Context.h"
+#include "runtime/device/cuda/Stream.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -40,6 +41,16 @@ private:
   const Context *owner = nullptr;
   std::byte *memory = nullptr;
   int64_t bytes = 0;
+};
+
+/// Memory that a stream copies from or to, and the mark behind the latest copy.
+struct CopyLane {
+  PinnedBuffer buffer;
+  Event copied;
+
+  /// Makes room for `bytes` bytes; where there is too little, what is there is
+  /// lost.
+  Status reserve(const Context &context, int64_t bytes);
 };
 
 } // namespace heddle::rt::cuda

@@ -25,20 +25,12 @@ Result<Upload> Upload::create(const Context &context, UploadOptions options) {
                  std::to_string(granule) + " bytes");
   Upload upload;
   upload.options = std::move(options);
-  Result<Stream> stream = Stream::create(context);
-  if (!stream)
-    return stream.takeError();
-  upload.stream = std::move(*stream);
-  for (int i = 0; i < upload.options.buffers; ++i) {
-    Result<PinnedBuffer> buffer =
-        PinnedBuffer::allocate(context, upload.options.chunkBytes);
-    if (!buffer)
-      return buffer.takeError();
-    Result<Event> copied = Event::create(context);
-    if (!copied)
-      return copied.takeError();
-    upload.lanes.push_back({std::move(*buffer), std::move(*copied)});
-  }
+  if (Status s = Stream::create(context).moveTo(upload.stream); !s)
+    return s.takeError();
+  upload.lanes.resize(upload.options.buffers);
+  for (CopyLane &lane : upload.lanes)
+    if (Status s = lane.reserve(context, upload.options.chunkBytes); !s)
+      return s.takeError();
   return upload;
 }
 
@@ -77,7 +69,7 @@ Status produce(const Upload::Source &source, int64_t first, int64_t count,
 Status Upload::copy(DevicePtr to, int64_t bytes, const Source &source) {
   for (int64_t offset = 0; offset < bytes; offset += options.chunkBytes) {
     int64_t count = std::min(options.chunkBytes, bytes - offset);
-    Lane &lane = lanes[next];
+    CopyLane &lane = lanes[next];
     next = (next + 1) % lanes.size();
     // Until the device has read what was in this buffer.
     if (Status status = lane.copied.synchronize(); !status)

@@ -63,15 +63,11 @@ public:
   int64_t bytes() const { return done; }
 
 private:
-  struct Lane {
-    PinnedBuffer buffer;
-    Event copied;
-  };
   Upload() = default;
 
   UploadOptions options;
   Stream stream;
-  std::vector<Lane> lanes;
+  std::vector<CopyLane> lanes;
   size_t next = 0;
   int64_t done = 0;
 };

@@ -54,10 +54,8 @@ public:
       Result<ArenaPlan> plan = captured.planRun(promptLengths, options);
       if (!plan)
         return plan.takeError();
-      Result<int64_t> run = plan->layout();
-      if (!run)
-        return run.takeError();
-      use.run = *run;
+      if (Status s = plan->layout().moveTo(use.run); !s)
+        return s.takeError();
       use.indexLayouts = captured.listBytes();
       use.table = plan->describe();
     }
@@ -77,20 +75,18 @@ public:
   }
 
   Status load(const std::string &folder, const LoadOptions &options) override {
-    Result<DeviceWeights> loaded =
-        DeviceWeights::load(*context, config, folder, options);
-    if (!loaded)
-      return loaded.takeError();
-    weights = std::move(*loaded);
+    if (Status s = DeviceWeights::load(*context, config, folder, options)
+                       .moveTo(weights);
+        !s)
+      return s;
     return Status::success();
   }
 
   Status loadRandom(uint64_t seed) override {
-    Result<DeviceWeights> made =
-        DeviceWeights::random(*context, config, dtype, seed);
-    if (!made)
-      return made.takeError();
-    weights = std::move(*made);
+    if (Status s = DeviceWeights::random(*context, config, dtype, seed)
+                       .moveTo(weights);
+        !s)
+      return s;
     return Status::success();
   }
 

@@ -44,19 +44,17 @@ CudaEngine::create(const Context &context, const DeviceWeights &weights,
     return s.takeError();
   std::unique_ptr<CudaEngine> engine(
       new CudaEngine(context, weights, config, dtype, products));
-  Result<Stream> stream = Stream::create(context);
-  if (!stream)
-    return stream.takeError();
-  engine->stream = std::move(*stream);
-  auto schedule = DeviceSchedule::create(context, bundle, config, dtype);
-  if (!schedule)
-    return schedule.takeError();
-  engine->schedule = std::move(*schedule);
-  Result<RowKernels> rows = RowKernels::bind(engine->schedule->manifest(),
-                                             engine->schedule->code(), dtype);
-  if (!rows)
-    return rows.takeError();
-  engine->rows = *rows;
+  if (Status s = Stream::create(context).moveTo(engine->stream); !s)
+    return s.takeError();
+  if (Status s = DeviceSchedule::create(context, bundle, config, dtype)
+                     .moveTo(engine->schedule);
+      !s)
+    return s.takeError();
+  if (Status s = RowKernels::bind(engine->schedule->manifest(),
+                                  engine->schedule->code(), dtype)
+                     .moveTo(engine->rows);
+      !s)
+    return s.takeError();
   return engine;
 }
 
@@ -129,22 +127,20 @@ Status CudaEngine::beginRun(std::span<const std::vector<int32_t>> prompts,
   Result<ArenaPlan> planned = plan(batch);
   if (!planned)
     return planned.takeError();
-  Result<Arena> memory = Arena::allocate(*context, std::move(*planned));
-  if (!memory)
-    return memory.takeError().withContext(
+  if (Status s = Arena::allocate(*context, std::move(*planned)).moveTo(arena);
+      !s)
+    return s.takeError().withContext(
         "generating " + std::to_string(prompts.size()) + " sequences of " +
         std::to_string(batch.rows()) + " positions in all");
-  arena = std::move(*memory);
-  Result<std::unique_ptr<Gemm>> products =
-      Gemm::create(*context, arena[workspaceSlot], gemmOptions);
-  if (!products)
-    return products.takeError();
-  gemm = std::move(*products);
+  if (Status s = Gemm::create(*context, arena[workspaceSlot], gemmOptions)
+                     .moveTo(gemm);
+      !s)
+    return s;
   if (Status s =
           trunk->begin(stream, arena, *weights, rows, *gemm, batch.lengths());
       !s)
     return s;
-  if (Status s = schedule->beginRun(stream, arena, trunk->attentionAddresses());
+  if (Status s = schedule->beginRun(stream, arena, trunk->attentionTensors());
       !s)
     return s;
   return head->begin(*context, stream, arena, *weights, rows, *gemm, prompts);
@@ -191,10 +187,9 @@ Status CudaEngine::step(const StepPlace &place, StepOutcome *outcome) {
   outcome->logitRows = head->logitRows();
   if (Status s = head->collect(stream, outcome->commits); !s)
     return s;
-  Result<StepCounters> counters = schedule->count(stream, place.step);
-  if (!counters)
-    return counters.takeError();
-  outcome->counters = *counters;
+  if (Status s = schedule->count(stream, place.step).moveTo(outcome->counters);
+      !s)
+    return s;
   return Status::success();
 }
 

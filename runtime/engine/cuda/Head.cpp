@@ -116,11 +116,12 @@ Status Head::begin(const Context &context, const Stream &stream,
   logits = arena[logitSlot];
   unconditional = arena[unconditionalSlot];
   const int64_t sequences = batch.sequences();
-  Result<PinnedBuffer> pinned = PinnedBuffer::allocate(
-      context, std::max(arena.bytes(resultSlot), 5 * sequences * int64_t(8)));
-  if (!pinned)
-    return pinned.takeError();
-  host = std::move(*pinned);
+  if (Status s =
+          PinnedBuffer::allocate(context, std::max(arena.bytes(resultSlot),
+                                                   5 * sequences * int64_t(8)))
+              .moveTo(host);
+      !s)
+    return s;
 
   // Prompt and masks; without the prompt in the unconditional half.
   std::vector<int32_t> packed(batch.rows(), config.maskToken);
@@ -342,11 +343,7 @@ Status Head::notFinite(int64_t candidate, const int32_t *packedRows,
     where = "sequence " + std::to_string(s) + ", position " +
             std::to_string(row - batch.offsets[s]);
   }
-  return Error("the logits of " + where +
-               " are not all finite numbers; the model's weights are damaged, "
-               "its activations exceed the range of " +
-               std::string(name(dtype)) +
-               ", or the schedule's `scores` make no number of a logit");
+  return rt::notFinite(where, dtype);
 }
 
 Status Head::collect(const Stream &stream, std::vector<Commit> &commits) {

@@ -95,24 +95,20 @@ private:
 };
 
 Status Engine::open(const Context &context, const bundle::Bundle &bundle) {
-  Result<Stream> queue = Stream::create(context);
-  if (!queue)
-    return queue.takeError();
-  stream = std::move(*queue);
-  Result<std::unique_ptr<Module>> code = Module::load(context, bundle);
-  if (!code)
-    return code.takeError();
-  module = std::move(*code);
-  Result<RowKernels> bound = RowKernels::bind(bundle.manifest(), *module, type);
-  if (!bound)
-    return bound.takeError();
-  rows = *bound;
+  if (Status s = Stream::create(context).moveTo(stream); !s)
+    return s;
+  if (Status s = Module::load(context, bundle).moveTo(module); !s)
+    return s;
+  if (Status s =
+          RowKernels::bind(bundle.manifest(), *module, type).moveTo(rows);
+      !s)
+    return s;
   uploads = RowUploads(context);
-  Result<std::unique_ptr<DeviceExecutor>> made = DeviceExecutor::create(
-      context, stream, *module, rows, uploads, bundle.manifest(), info, type);
-  if (!made)
-    return made.takeError();
-  executor = std::move(*made);
+  if (Status s = DeviceExecutor::create(context, stream, *module, rows, uploads,
+                                        bundle.manifest(), info, type)
+                     .moveTo(executor);
+      !s)
+    return s;
   model = std::make_unique<CudaModel>(context, stream, weights, rows, uploads,
                                       info, type);
   loop = makeModelEngine(*model, *executor);

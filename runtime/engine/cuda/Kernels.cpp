@@ -41,17 +41,9 @@ Result<ScheduleKernels> ScheduleKernels::bind(const Context &context,
     bound.kernel = &manifest.kernels[k];
     if (!steps.uses(k))
       continue;
-    for (const bundle::Term &term : bound.kernel->terms)
-      if (bundle::readsList(term)) {
-        bound.selections.push_back(term.selection);
-        bound.groups.push_back(manifest.selections[term.selection].group);
-      }
+    bound.selections = bound.kernel->selections();
+    bound.groups = manifest.groupsOf(*bound.kernel);
     bound.comparesPositions = bound.kernel->comparesPositions();
-    if (static_cast<int64_t>(bound.selections.size()) > abi::maxIndexLists)
-      return Error("kernel " + bound.kernel->name + " reads " +
-                   std::to_string(bound.selections.size()) +
-                   " selections; at most " +
-                   std::to_string(abi::maxIndexLists) + " are possible");
     bound.listed = pairsDependOnLists(bound.kernel->terms);
     bool found = false;
     std::set<std::string> forms;

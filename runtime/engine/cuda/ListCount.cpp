@@ -104,19 +104,10 @@ Result<int64_t> ListCounter::count(const Stream &stream,
     headsOf = std::clamp<int64_t>(pieceBytes / bytesFor(n), 1,
                                   std::max<int64_t>(heads / 2, 1));
   const int64_t bytes = headsOf * bytesFor(std::min(rows, n));
-  for (Lane &lane : lanes) {
-    if (lane.buffer.size() >= bytes && lane.copied.handle())
-      continue;
-    Result<PinnedBuffer> buffer =
-        PinnedBuffer::allocate(stream.context(), std::max(bytes, pieceBytes));
-    if (!buffer)
-      return buffer.takeError();
-    lane.buffer = std::move(*buffer);
-    Result<Event> copied = Event::create(stream.context());
-    if (!copied)
-      return copied.takeError();
-    lane.copied = std::move(*copied);
-  }
+  for (CopyLane &lane : lanes)
+    if (Status s = lane.reserve(stream.context(), std::max(bytes, pieceBytes));
+        !s)
+      return s.takeError();
 
   std::vector<Piece> pieces;
   for (int64_t head = 0; head < heads; head += headsOf)
@@ -130,7 +121,7 @@ Result<int64_t> ListCounter::count(const Stream &stream,
 
   auto fetch = [&](size_t index) -> Status {
     const Piece &piece = pieces[index];
-    Lane &lane = lanes[index % 2];
+    CopyLane &lane = lanes[index % 2];
     std::byte *to = lane.buffer.data();
     for (size_t c = 0; c < columns; ++c) {
       // Of all heads the lists are one after another.
@@ -202,7 +193,7 @@ Result<int64_t> ListCounter::count(const Stream &stream,
     return s.takeError();
   for (size_t index = 0; index < pieces.size(); ++index) {
     const Piece &piece = pieces[index];
-    Lane &lane = lanes[index % 2];
+    CopyLane &lane = lanes[index % 2];
     if (index + 1 < pieces.size())
       if (Status s = fetch(index + 1); !s)
         return s.takeError();

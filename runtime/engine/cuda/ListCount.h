@@ -19,7 +19,7 @@
 
 namespace heddle::rt::cuda {
 
-/// Counts what unions with columns keep: rt::listedPairs for lists that lie on
+/// Counts what unions with columns keep: rt::pairsOfRows for lists that lie on
 /// a device in any encoding. They pass through two pinned buffers piece by
 /// piece, so that host memory stays at some 32 MiB whatever their size, and are
 /// counted by all threads while the next piece arrives.
@@ -35,11 +35,7 @@ public:
                         std::span<const int64_t> groups);
 
 private:
-  struct Lane {
-    PinnedBuffer buffer;
-    Event copied;
-  };
-  Lane lanes[2];
+  CopyLane lanes[2];
 };
 
 } // namespace heddle::rt::cuda

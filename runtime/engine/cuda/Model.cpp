@@ -82,13 +82,14 @@ CudaModel::plan(const Capacity &of) const {
   to.delta = plan.add("residual update", bytesOf(rows * hidden));
   to.normed = add("normed rows", hidden, moment::norm, moment::qkv);
   to.qkvIn = add("rows of the heads", hidden, moment::qkv, moment::qkv);
-  to.qkvOut = add("heads of some rows", qkvWidth(), moment::qkv, moment::qkv);
+  to.qkvOut =
+      add("heads of some rows", info.qkvWidth(), moment::qkv, moment::qkv);
   // An executor may look at both from the first part to the last question.
-  to.qkv =
-      add("queries, keys and values", qkvWidth(), moment::qkv, moment::output);
-  to.attended =
-      add("attention output", attentionWidth(), moment::qkv, moment::output);
-  to.outputIn = add("rows of the attention output", attentionWidth(),
+  to.qkv = add("queries, keys and values", info.qkvWidth(), moment::qkv,
+               moment::output);
+  to.attended = add("attention output", info.attentionWidth(), moment::qkv,
+                    moment::output);
+  to.outputIn = add("rows of the attention output", info.attentionWidth(),
                     moment::output, moment::output);
   to.outputOut = add("projected rows", hidden, moment::output, moment::output);
   to.mlpNormed =
@@ -137,15 +138,14 @@ Status CudaModel::reserve(const Capacity &needed) {
   if (!gemm) {
     ArenaPlan space;
     space.add("workspace of products", Gemm::workspaceBytes);
-    Result<Arena> memory = Arena::allocate(*context, std::move(space));
-    if (!memory)
-      return memory.takeError();
-    workspace = std::move(*memory);
-    Result<std::unique_ptr<Gemm>> products =
-        Gemm::create(*context, workspace[0], options.products);
-    if (!products)
-      return products.takeError();
-    gemm = std::move(*products);
+    if (Status s =
+            Arena::allocate(*context, std::move(space)).moveTo(workspace);
+        !s)
+      return s;
+    if (Status s =
+            Gemm::create(*context, workspace[0], options.products).moveTo(gemm);
+        !s)
+      return s;
   }
   if (needed.rows <= capacity.rows && needed.logitRows <= capacity.logitRows &&
       needed.positions <= capacity.positions)
@@ -159,12 +159,11 @@ Status CudaModel::reserve(const Capacity &needed) {
   capacity = {};
   arena = Arena();
   auto [names, places] = plan(larger);
-  Result<Arena> memory =
-      Arena::allocate(*context, std::move(names), options.memory);
-  if (!memory)
-    return memory.takeError().withContext(
-        "a forward pass over " + std::to_string(larger.rows) + " rows");
-  arena = std::move(*memory);
+  if (Status s = Arena::allocate(*context, std::move(names), options.memory)
+                     .moveTo(arena);
+      !s)
+    return s.takeError().withContext("a forward pass over " +
+                                     std::to_string(larger.rows) + " rows");
   slots = places;
   capacity = larger;
   Status filled = fillTables();
@@ -199,10 +198,8 @@ Result<CudaModel::Rows> CudaModel::rowsOf(const RowSet &set) {
   if (set.all || count == active) // ascending, so all of them
     return Rows{.count = active};
   Rows rows{.count = count, .all = false, .rows = set.rows};
-  Result<DevicePtr> index = uploads->put(*stream, set.rows);
-  if (!index)
-    return index.takeError();
-  rows.index = *index;
+  if (Status s = uploads->put(*stream, set.rows).moveTo(rows.index); !s)
+    return s.takeError();
   return rows;
 }
 
@@ -220,8 +217,18 @@ Status CudaModel::norm(bool addDelta, DevicePtr weight, DevicePtr y) {
                        .eps = info.rmsNormEps});
 }
 
-Status CudaModel::copy(const abi::CopyArgs &args, int64_t rows) {
-  return rows == 0 ? Status::success() : (*kernels)(*stream, rows, args);
+Status CudaModel::copy(const Table &from, const Table &to, int64_t width,
+                       int64_t rows) {
+  if (rows == 0)
+    return Status::success();
+  return (*kernels)(*stream, rows,
+                    abi::CopyArgs{.x = at<void>(from.base),
+                                  .from = at<int32_t>(from.index),
+                                  .xStride = from.stride,
+                                  .y = at<void>(to.base),
+                                  .to = at<int32_t>(to.index),
+                                  .yStride = to.stride,
+                                  .width = width});
 }
 
 GemmShape CudaModel::shapeOf(int64_t rows, int64_t inputs,
@@ -230,22 +237,6 @@ GemmShape CudaModel::shapeOf(int64_t rows, int64_t inputs,
           .rows = plannedRows(rows),
           .inputs = inputs,
           .outputs = outputs};
-}
-
-AttentionTensors CudaModel::attentionTensors() const {
-  const DevicePtr qkv = (*this)[&Slots::qkv];
-  AttentionTensors tensors;
-  tensors.query = at<void>(qkv);
-  tensors.key = at<void>(qkv + bytesOf(attentionWidth()));
-  tensors.value = at<void>(qkv + bytesOf(attentionWidth() + kvWidth()));
-  tensors.output = at<void>((*this)[&Slots::attended]);
-  tensors.queryStride = tensors.keyStride = tensors.valueStride = qkvWidth();
-  tensors.outputStride = attentionWidth();
-  tensors.queryHeads = info.queryHeads;
-  tensors.kvHeads = info.kvHeads;
-  tensors.headDim = info.headDim;
-  tensors.dtype = type;
-  return tensors;
 }
 
 /// Parts [firstPart, endPart) of query (0), key (1) and value (2) heads of some
@@ -258,15 +249,16 @@ Status CudaModel::projectHeads(const LayerAddresses &layer, int firstPart,
     return rows.takeError();
   if (rows->count == 0)
     return Status::success();
-  const int64_t columns[] = {0, attentionWidth(), attentionWidth() + kvWidth(),
-                             qkvWidth()};
+  const int64_t columns[] = {0, info.attentionWidth(),
+                             info.attentionWidth() + info.kvWidth(),
+                             info.qkvWidth()};
   const int64_t first = columns[firstPart];
   const int64_t width = columns[endPart] - first;
   const DevicePtr qkv = (*this)[&Slots::qkv], in = (*this)[&Slots::qkvIn],
                   out = (*this)[&Slots::qkvOut];
   GemmShape shape = shapeOf(rows->count, info.hidden, width);
   shape.bias = info.qkvBias;
-  shape.layerOutputs = qkvWidth();
+  shape.layerOutputs = info.qkvWidth();
   GemmOperands operands{in, layer.qkv + bytesOf(first * info.hidden), out,
                         info.qkvBias ? layer.qkvBias + bytesOf(first) : 0};
   if (Status s = gemm->prepare(*stream, shape, operands); !s)
@@ -278,23 +270,15 @@ Status CudaModel::projectHeads(const LayerAddresses &layer, int firstPart,
     if (whole)
       operands.y = qkv;
   } else {
-    if (Status s = copy({.x = at<void>((*this)[&Slots::normed]),
-                         .from = at<int32_t>(rows->index),
-                         .xStride = info.hidden,
-                         .y = at<void>(in),
-                         .to = nullptr,
-                         .yStride = info.hidden,
-                         .width = info.hidden},
-                        rows->count);
+    if (Status s = copy({(*this)[&Slots::normed], rows->index, info.hidden},
+                        {in, 0, info.hidden}, info.hidden, rows->count);
         !s)
       return s;
     scratch.clear();
     for (int32_t row : rows->rows)
       scratch.push_back(hostPositions[row]);
-    Result<DevicePtr> there = uploads->put(*stream, scratch);
-    if (!there)
-      return there.takeError();
-    rowPositions = *there;
+    if (Status s = uploads->put(*stream, scratch).moveTo(rowPositions); !s)
+      return s;
   }
   if (Status s = gemm->multiply(*stream, shape, operands); !s)
     return s;
@@ -315,13 +299,8 @@ Status CudaModel::projectHeads(const LayerAddresses &layer, int firstPart,
       return s;
   if (operands.y == qkv)
     return Status::success();
-  return copy({.x = at<void>(out),
-               .from = nullptr,
-               .xStride = width,
-               .y = at<void>(qkv + bytesOf(first)),
-               .to = at<int32_t>(rows->index),
-               .yStride = qkvWidth(),
-               .width = width},
+  return copy({out, 0, width},
+              {qkv + bytesOf(first), rows->index, info.qkvWidth()}, width,
               rows->count);
 }
 
@@ -339,22 +318,13 @@ Status CudaModel::takeProducts(const GemmShape &shape, DevicePtr x,
             gemm->multiply(*stream, shape, {x, weight, rows.all ? delta : out});
         !s)
       return s;
-  auto rowCopy = [&](DevicePtr from, DevicePtr fromIndex, int64_t fromStride,
-                     DevicePtr to, DevicePtr toIndex, int64_t toStride) {
-    return abi::CopyArgs{.x = at<void>(from),
-                         .from = at<int32_t>(fromIndex),
-                         .xStride = fromStride,
-                         .y = at<void>(to),
-                         .to = at<int32_t>(toIndex),
-                         .yStride = toStride,
-                         .width = hidden};
-  };
   if (!output.cache) {
     if (rows.all)
       return Status::success();
     if (Status s = stream->fillBytes(delta, 0, bytesOf(active * hidden)); !s)
       return s;
-    return copy(rowCopy(out, 0, hidden, delta, rows.index, hidden), rows.count);
+    return copy({out, 0, hidden}, {delta, rows.index, hidden}, hidden,
+                rows.count);
   }
   const DevicePtr cache = addressOf(output.cache);
   const int64_t stride = output.rowBytes / byteSize(type);
@@ -363,18 +333,18 @@ Status CudaModel::takeProducts(const GemmShape &shape, DevicePtr x,
   if (!kept)
     return kept.takeError();
   if (rows.all)
-    return copy(rowCopy(delta, 0, hidden, cache, *kept, stride), active);
+    return copy({delta, 0, hidden}, {cache, *kept, stride}, hidden, active);
   scratch.clear();
   for (int32_t row : rows.rows)
     scratch.push_back(output.index[row]);
   Result<DevicePtr> computed = uploads->put(*stream, scratch);
   if (!computed)
     return computed.takeError();
-  if (Status s =
-          copy(rowCopy(out, 0, hidden, cache, *computed, stride), rows.count);
+  if (Status s = copy({out, 0, hidden}, {cache, *computed, stride}, hidden,
+                      rows.count);
       !s)
     return s;
-  return copy(rowCopy(cache, *kept, stride, delta, 0, hidden), active);
+  return copy({cache, *kept, stride}, {delta, 0, hidden}, hidden, active);
 }
 
 //===----------------------------------------------------------------------===//
@@ -387,7 +357,9 @@ Status CudaModel::takeProducts(const GemmShape &shape, DevicePtr x,
 Status CudaModel::runAttention(int64_t index, const PackedBatch &batch,
                                LayerExecutor &executor) {
   const LayerAddresses &layer = weights->layers[index];
-  const AttentionTensors tensors = attentionTensors();
+  const AttentionTensors tensors =
+      packedTensors(info, type, at<void>((*this)[&Slots::qkv]),
+                    at<void>((*this)[&Slots::attended]));
   if (Status s = norm(hasDelta, layer.attentionNorm, (*this)[&Slots::normed]);
       !s)
     return s;
@@ -404,7 +376,8 @@ Status CudaModel::runAttention(int64_t index, const PackedBatch &batch,
   Result<Rows> rows = rowsOf(output->computed);
   if (!rows)
     return rows.takeError();
-  const GemmShape shape = shapeOf(rows->count, attentionWidth(), info.hidden);
+  const GemmShape shape =
+      shapeOf(rows->count, info.attentionWidth(), info.hidden);
   const DevicePtr in = (*this)[&Slots::outputIn],
                   out = (*this)[&Slots::outputOut];
   DevicePtr x = (*this)[&Slots::attended];
@@ -413,14 +386,9 @@ Status CudaModel::runAttention(int64_t index, const PackedBatch &batch,
         !s)
       return s;
   if (!rows->all) {
-    if (Status s = copy({.x = at<void>(x),
-                         .from = at<int32_t>(rows->index),
-                         .xStride = attentionWidth(),
-                         .y = at<void>(in),
-                         .to = nullptr,
-                         .yStride = attentionWidth(),
-                         .width = attentionWidth()},
-                        rows->count);
+    const int64_t width = info.attentionWidth();
+    if (Status s =
+            copy({x, rows->index, width}, {in, 0, width}, width, rows->count);
         !s)
       return s;
     x = in;
@@ -449,14 +417,8 @@ Status CudaModel::runFfn(const LayerAddresses &layer,
   if (Status s = norm(true, layer.mlpNorm, x); !s)
     return s;
   if (!rows->all) {
-    if (Status s = copy({.x = at<void>(x),
-                         .from = at<int32_t>(rows->index),
-                         .xStride = info.hidden,
-                         .y = at<void>(in),
-                         .to = nullptr,
-                         .yStride = info.hidden,
-                         .width = info.hidden},
-                        rows->count);
+    if (Status s = copy({x, rows->index, info.hidden}, {in, 0, info.hidden},
+                        info.hidden, rows->count);
         !s)
       return s;
     x = in;
@@ -474,24 +436,6 @@ Status CudaModel::runFfn(const LayerAddresses &layer,
   return takeProducts(down, activated, layer.down, out, *rows, output);
 }
 
-/// Makes room for a copy of so many bytes.
-Status CudaModel::reservePiece(Piece &piece, int64_t bytes) const {
-  if (piece.memory.size() < bytes) {
-    piece.memory = PinnedBuffer();
-    Result<PinnedBuffer> memory = PinnedBuffer::allocate(*context, bytes);
-    if (!memory)
-      return memory.takeError();
-    piece.memory = std::move(*memory);
-  }
-  if (!piece.copied.handle()) {
-    Result<Event> event = Event::create(*context);
-    if (!event)
-      return event.takeError();
-    piece.copied = std::move(*event);
-  }
-  return Status::success();
-}
-
 /// Hands on the best token of each row of a wave, which the kernel of draws
 /// finds: without noise it looks at no position, sequence or clock.
 Status CudaModel::bringBest(const LogitRequest &logits, int64_t first,
@@ -503,8 +447,8 @@ Status CudaModel::bringBest(const LogitRequest &logits, int64_t first,
   const int64_t bytes = tokens + rows * int64_t(sizeof(int32_t));
   const DevicePtr results = (*this)[&Slots::headIn];
   assert(bytes <= arena.bytes(slots.headIn));
-  Piece &piece = pieces.front();
-  if (Status s = reservePiece(piece, bytes); !s)
+  CopyLane &piece = pieces.front();
+  if (Status s = piece.reserve(*context, bytes); !s)
     return s;
   scratch.assign(static_cast<size_t>(std::max<int64_t>(rows, 4)), 0);
   Result<DevicePtr> zeros = uploads->put(*stream, scratch);
@@ -536,15 +480,15 @@ Status CudaModel::bringBest(const LogitRequest &logits, int64_t first,
                         .status = at<int32_t>(results)});
       !s)
     return s;
-  if (Status s = stream->copyToHost(piece.memory.data(), results, bytes); !s)
+  if (Status s = stream->copyToHost(piece.buffer.data(), results, bytes); !s)
     return s;
   if (Status s = stream->synchronize(); !s)
     return s;
   std::vector<Best> found(static_cast<size_t>(rows));
   const auto *probability =
-      reinterpret_cast<const double *>(piece.memory.data() + header);
+      reinterpret_cast<const double *>(piece.buffer.data() + header);
   const auto *token =
-      reinterpret_cast<const int32_t *>(piece.memory.data() + tokens);
+      reinterpret_cast<const int32_t *>(piece.buffer.data() + tokens);
   for (int64_t row = 0; row < rows; ++row)
     found[row] = {token[row], probability[row]};
   logits.best(first, rows, found.data());
@@ -559,8 +503,8 @@ Status CudaModel::bringLogits(const LogitRequest &logits, int64_t first,
   const int64_t rowBytes = bytesOf(headProduct(info, type, 1).yStride);
   const int64_t pieceRows =
       std::clamp(options.pieceBytes / rowBytes / unit * unit, unit, rows);
-  for (Piece &piece : pieces)
-    if (Status s = reservePiece(piece, pieceRows * rowBytes); !s)
+  for (CopyLane &piece : pieces)
+    if (Status s = piece.reserve(*context, pieceRows * rowBytes); !s)
       return s;
   if (static_cast<int64_t>(widened.size()) < threadCount() * unit * vocab)
     widened.resize(threadCount() * unit * vocab);
@@ -568,10 +512,10 @@ Status CudaModel::bringLogits(const LogitRequest &logits, int64_t first,
   const int64_t count = (rows + pieceRows - 1) / pieceRows;
   for (int64_t next = 0; next <= count; ++next) {
     if (next < count) {
-      Piece &piece = pieces[next % 2];
+      CopyLane &piece = pieces[next % 2];
       const int64_t row = next * pieceRows;
       if (Status s = stream->copyToHost(
-              piece.memory.data(), (*this)[&Slots::logits] + row * rowBytes,
+              piece.buffer.data(), (*this)[&Slots::logits] + row * rowBytes,
               std::min(pieceRows, rows - row) * rowBytes);
           !s)
         return s;
@@ -580,7 +524,7 @@ Status CudaModel::bringLogits(const LogitRequest &logits, int64_t first,
     }
     if (next == 0)
       continue;
-    Piece &piece = pieces[(next - 1) % 2];
+    CopyLane &piece = pieces[(next - 1) % 2];
     if (Status s = piece.copied.synchronize(); !s)
       return s;
     const int64_t row = (next - 1) * pieceRows;
@@ -588,7 +532,7 @@ Status CudaModel::bringLogits(const LogitRequest &logits, int64_t first,
         std::min(pieceRows, rows - row) / unit, [&](int64_t task, int worker) {
           float *wide = widened.data() + worker * unit * vocab;
           for (int64_t i = 0; i < unit; ++i)
-            convert(type, piece.memory.data() + (task * unit + i) * rowBytes,
+            convert(type, piece.buffer.data() + (task * unit + i) * rowBytes,
                     DType::F32, wide + i * vocab, vocab);
           logits.consume(first + row + task * unit, unit, wide);
         });
@@ -651,10 +595,8 @@ Status CudaModel::forward(const PackedBatch &batch,
           *std::max_element(hostPositions.begin(), hostPositions.end()) + 1));
       !s)
     return s;
-  Result<DevicePtr> there = uploads->put(*stream, hostPositions);
-  if (!there)
-    return there.takeError();
-  positions = *there;
+  if (Status s = uploads->put(*stream, hostPositions).moveTo(positions); !s)
+    return s;
   Result<DevicePtr> ids = uploads->put(*stream, tokens);
   if (!ids)
     return ids.takeError();

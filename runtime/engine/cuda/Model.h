@@ -115,10 +115,12 @@ private:
         outputOut, mlpNormed, mlpIn, gateUp, activated, downOut, headIn, logits,
         cos, sin;
   };
-  /// Pieces of logits on their way to the host, one read while the other comes.
-  struct Piece {
-    PinnedBuffer memory;
-    Event copied;
+  /// Rows of a tensor: the i-th begins at base + index[i] * stride elements, or
+  /// without indices at base + i * stride.
+  struct Table {
+    DevicePtr base = 0;
+    DevicePtr index = 0;
+    int64_t stride = 0;
   };
   /// Some active rows, on the host and on the device.
   struct Rows {
@@ -128,9 +130,6 @@ private:
     DevicePtr index = 0;                ///< likewise, int32
   };
 
-  int64_t attentionWidth() const { return info.queryHeads * info.headDim; }
-  int64_t kvWidth() const { return info.kvHeads * info.headDim; }
-  int64_t qkvWidth() const { return attentionWidth() + 2 * kvWidth(); }
   int64_t bytesOf(int64_t elements) const { return elements * byteSize(type); }
   DevicePtr operator[](ArenaPlan::Slot Slots::*slot) const {
     return arena[slots.*slot];
@@ -146,9 +145,8 @@ private:
 
   Result<Rows> rowsOf(const RowSet &set);
   Status norm(bool addDelta, DevicePtr weight, DevicePtr y);
-  Status copy(const abi::CopyArgs &args, int64_t rows);
+  Status copy(const Table &from, const Table &to, int64_t width, int64_t rows);
   GemmShape shapeOf(int64_t rows, int64_t inputs, int64_t outputs) const;
-  AttentionTensors attentionTensors() const;
   Status projectHeads(const LayerAddresses &layer, int firstPart, int endPart,
                       const RowSet &set);
   Status runAttention(int64_t index, const PackedBatch &batch,
@@ -161,7 +159,6 @@ private:
   Status runLogits(const LogitRequest &logits);
   Status bringLogits(const LogitRequest &logits, int64_t first, int64_t rows);
   Status bringBest(const LogitRequest &logits, int64_t first, int64_t rows);
-  Status reservePiece(Piece &piece, int64_t bytes) const;
 
   const Context *context;
   const Stream *stream;
@@ -178,7 +175,8 @@ private:
   Capacity capacity;
   Arena arena;
   Slots slots = {};
-  std::array<Piece, 2> pieces;
+  /// Of logits on their way to the host: one is read while the other comes.
+  std::array<CopyLane, 2> pieces;
   std::vector<float> widened; ///< [workers x unit x vocab]
 
   // The pass.

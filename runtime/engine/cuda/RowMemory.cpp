@@ -48,17 +48,14 @@ Status DeviceRowMemory::reserve(int64_t rows) {
   // Copies to the old memory may be on their way.
   if (Status s = stream.synchronize(); !s)
     return s;
-  Result<std::shared_ptr<std::byte>> memory = allocate(bytes);
-  if (!memory)
-    return memory.takeError();
-  similarity = std::move(*memory);
-  Result<PinnedBuffer> host = PinnedBuffer::allocate(context, bytes);
-  if (!host)
-    return host.takeError();
-  pinned = std::move(*host);
+  if (Status s = allocate(bytes).moveTo(similarity); !s)
+    return s;
+  if (Status s = PinnedBuffer::allocate(context, bytes).moveTo(pinned); !s)
+    return s;
   return Status::success();
 }
 
+/// Null for no rows, as of a table that is not there.
 Result<const int32_t *>
 DeviceRowMemory::upload(std::span<const int32_t> index) {
   Result<DevicePtr> address = uploads.put(stream, index);
@@ -67,25 +64,17 @@ DeviceRowMemory::upload(std::span<const int32_t> index) {
   return at<const int32_t>(*address);
 }
 
-/// Of a table that may not be there: null then.
-Result<const int32_t *> DeviceRowMemory::uploadIfAny(const RowTable &rows) {
-  if (!rows.base)
-    return nullptr;
-  return upload(rows.index);
-}
-
 Result<DeviceRowMemory::Moved> DeviceRowMemory::upload(const RowTable &from,
                                                        const RowTable &to) {
   uploads.gather();
-  Result<const int32_t *> source = upload(from.index);
-  if (!source)
-    return source.takeError();
-  Result<const int32_t *> target = upload(to.index);
-  if (!target)
-    return target.takeError();
+  Moved moved;
+  if (Status s = upload(from.index).moveTo(moved.from); !s)
+    return s.takeError();
+  if (Status s = upload(to.index).moveTo(moved.to); !s)
+    return s.takeError();
   if (Status s = uploads.send(stream); !s)
     return s.takeError();
-  return Moved{*source, *target};
+  return moved;
 }
 
 Status DeviceRowMemory::clear(void *memory, int64_t bytes) {
@@ -165,7 +154,7 @@ Status DeviceRowMemory::compare(const RowComparison &rows, int64_t width,
   Result<Moved> compared = upload(rows.now, rows.kept);
   if (!compared)
     return compared.takeError();
-  Result<const int32_t *> output = uploadIfAny(rows.output);
+  Result<const int32_t *> output = upload(rows.output.index);
   if (!output)
     return output.takeError();
   return kernels(
@@ -189,40 +178,37 @@ Status DeviceRowMemory::merge(const RowMerge &rows, int64_t heads,
                               int64_t headDim) {
   if (rows.kept.index.empty())
     return Status::success();
+  abi::MergeArgs args{.x = rows.now.base,
+                      .from = nullptr,
+                      .xStride = rows.now.stride,
+                      .lse = rows.lse,
+                      .lseAt = nullptr,
+                      .lseStride = nullptr,
+                      .cache = base(rows.kept),
+                      .at = nullptr,
+                      .keptLse = rows.keptLse,
+                      .newLse = rows.newLse,
+                      .y = base(rows.output),
+                      .to = nullptr,
+                      .yStride = rows.output.stride,
+                      .heads = heads,
+                      .headDim = headDim};
   uploads.gather();
-  Result<const int32_t *> from = upload(rows.now.index);
-  if (!from)
-    return from.takeError();
-  Result<const int32_t *> at = upload(rows.kept.index);
-  if (!at)
-    return at.takeError();
+  if (Status s = upload(rows.now.index).moveTo(args.from); !s)
+    return s;
+  if (Status s = upload(rows.kept.index).moveTo(args.at); !s)
+    return s;
   Result<DevicePtr> lseAt = uploads.putBytes(stream, std::as_bytes(rows.lseAt));
   if (!lseAt)
     return lseAt.takeError();
-  Result<const int32_t *> lseStride = upload(rows.lseStride);
-  if (!lseStride)
-    return lseStride.takeError();
-  Result<const int32_t *> to = uploadIfAny(rows.output);
-  if (!to)
-    return to.takeError();
+  args.lseAt = at<const int64_t>(*lseAt);
+  if (Status s = upload(rows.lseStride).moveTo(args.lseStride); !s)
+    return s;
+  if (Status s = upload(rows.output.index).moveTo(args.to); !s)
+    return s;
   if (Status s = uploads.send(stream); !s)
     return s;
-  return kernels(stream, count(rows.kept.index),
-                 abi::MergeArgs{.x = rows.now.base,
-                                .from = *from,
-                                .xStride = rows.now.stride,
-                                .lse = rows.lse,
-                                .lseAt = cuda::at<const int64_t>(*lseAt),
-                                .lseStride = *lseStride,
-                                .cache = base(rows.kept),
-                                .at = *at,
-                                .keptLse = rows.keptLse,
-                                .newLse = rows.newLse,
-                                .y = base(rows.output),
-                                .to = *to,
-                                .yStride = rows.output.stride,
-                                .heads = heads,
-                                .headDim = headDim});
+  return kernels(stream, count(rows.kept.index), args);
 }
 
 Result<std::span<const float>> DeviceRowMemory::similarities(int64_t first,

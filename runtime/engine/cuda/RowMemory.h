@@ -50,7 +50,6 @@ private:
     const int32_t *to = nullptr;
   };
   Result<const int32_t *> upload(std::span<const int32_t> index);
-  Result<const int32_t *> uploadIfAny(const RowTable &rows);
   Result<Moved> upload(const RowTable &from, const RowTable &to);
 
   const Context &context;

@@ -49,10 +49,10 @@ Status RowUploads::grow(int64_t bytes) {
   if (!device)
     return device.takeError();
   chunk.device = std::move(*device);
-  Result<PinnedBuffer> host = PinnedBuffer::allocate(*context, chunkBytes);
-  if (!host)
-    return host.takeError();
-  chunk.host = std::move(*host);
+  if (Status s =
+          PinnedBuffer::allocate(*context, chunkBytes).moveTo(chunk.host);
+      !s)
+    return s;
   chunks.push_back(std::move(chunk));
   return Status::success();
 }

@@ -16,7 +16,7 @@ namespace heddle::rt::cuda {
 Status RowKernels::checkWidths(const ModelConfig &config) {
   constexpr int64_t widest = int64_t(1) << 24;
   for (int64_t width : {config.hidden, config.mlpHidden, config.headDim,
-                        config.queryHeads * config.headDim}) {
+                        config.attentionWidth()}) {
     if (width > widest)
       return Error("the model has rows of " + std::to_string(width) +
                    " elements; at most " + std::to_string(widest) +

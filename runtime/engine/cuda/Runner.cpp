@@ -42,17 +42,15 @@ Status DeviceRunner::reserve(int64_t longest) {
     return s;
   ArenaPlan plan;
   plan.add("scores", kernels.scratchBytes(1));
-  Result<Arena> arena = Arena::allocate(context, std::move(plan));
-  if (!arena)
-    return arena.takeError();
-  scratch = std::move(*arena);
+  if (Status s = Arena::allocate(context, std::move(plan)).moveTo(scratch); !s)
+    return s;
   return Status::success();
 }
 
-Result<std::span<const int32_t>>
-DeviceRunner::read(const bundle::Selection &selection,
-                   const abi::IndexList &list, int64_t n, int64_t lists,
-                   GroupRange groups, std::unique_ptr<int32_t[]> &memory) {
+Status DeviceRunner::read(const bundle::Selection &selection, int64_t n,
+                          int64_t lists, GroupRange groups,
+                          abi::IndexList &list,
+                          std::unique_ptr<int32_t[]> &memory) {
   const bundle::Encoding encoding =
       bundle::listEncoding(selection, kernels.encoding());
   const int64_t rows = lists * list.groups;
@@ -70,10 +68,10 @@ DeviceRunner::read(const bundle::Selection &selection,
     if (Status s = stream.copyToHost(encoded.get() + at,
                                      addressOf(list.indices) + at, bytes);
         !s)
-      return s.takeError();
+      return s;
   }
   if (Status s = stream.synchronize(); !s)
-    return s.takeError();
+    return s;
   std::atomic<bool> whole = true;
   parallelFor(lists * groups.count, [&](int64_t each, int) {
     const int64_t row =
@@ -84,7 +82,9 @@ DeviceRunner::read(const bundle::Selection &selection,
   });
   if (!whole)
     return Error("an index list on the device is damaged");
-  return std::span<const int32_t>(decoded);
+  list.indices = memory.get();
+  list.rowBytes = list.keep * static_cast<int64_t>(sizeof(int32_t));
+  return Status::success();
 }
 
 /// Makes `values`, `count` of them on the host, those on the device.

@@ -31,10 +31,9 @@ public:
   bundle::Encoding encoding(int64_t longest) const override;
   int64_t bytes(int64_t longest) const override;
   Status reserve(int64_t longest) override;
-  Result<std::span<const int32_t>>
-  read(const bundle::Selection &selection, const abi::IndexList &list,
-       int64_t n, int64_t lists, GroupRange groups,
-       std::unique_ptr<int32_t[]> &memory) override;
+  Status read(const bundle::Selection &selection, int64_t n, int64_t lists,
+              GroupRange groups, abi::IndexList &list,
+              std::unique_ptr<int32_t[]> &memory) override;
   Status attend(size_t kernel, std::span<abi::AttentionArgs> blocks) override;
   Status select(size_t kernel,
                 std::span<const abi::SelectArgs> blocks) override;

@@ -37,21 +37,18 @@ DeviceSchedule::create(const Context &context, const bundle::Bundle &bundle,
   schedule->program = bundle.manifest();
   schedule->config = config;
   schedule->dtype = dtype;
-  Result<std::unique_ptr<Module>> module = Module::load(context, bundle);
-  if (!module)
-    return module.takeError();
-  schedule->module = std::move(*module);
-  Result<StepProgram> steps =
-      StepProgram::create(schedule->program, config.layers);
-  if (!steps)
-    return steps.takeError();
-  schedule->steps = std::move(*steps);
-  Result<ScheduleKernels> kernels =
-      ScheduleKernels::bind(context, *schedule->module, schedule->program,
-                            schedule->steps, config, dtype);
-  if (!kernels)
-    return kernels.takeError();
-  schedule->kernels = std::move(*kernels);
+  if (Status s = Module::load(context, bundle).moveTo(schedule->module); !s)
+    return s.takeError();
+  if (Status s = StepProgram::create(schedule->program, config.layers)
+                     .moveTo(schedule->steps);
+      !s)
+    return s.takeError();
+  if (Status s =
+          ScheduleKernels::bind(context, *schedule->module, schedule->program,
+                                schedule->steps, config, dtype)
+              .moveTo(schedule->kernels);
+      !s)
+    return s.takeError();
   return schedule;
 }
 
@@ -146,7 +143,7 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
 }
 
 Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
-                                const AttentionAddresses &tensors) {
+                                const AttentionTensors &tensors) {
   scratch = arena[scratchSlot];
   lists = IndexLists::at(listShape(), at<void>(arena[listSlot]));
   listed.assign(config.layers, std::vector<int64_t>(kernels.size(), 0));
@@ -160,18 +157,20 @@ Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
   const int64_t size = byteSize(dtype);
   const float scale =
       static_cast<float>(1 / std::sqrt(static_cast<double>(config.headDim)));
-  auto rowOf = [&](DevicePtr base, int64_t stride, int64_t s) {
-    return at<void>(base + offsets[s] * stride * size);
+  auto rowOf = [&](const void *base, int64_t stride, int64_t s) {
+    return at<void>(addressOf(base) + offsets[s] * stride * size);
   };
   auto attentionOf = [&](int64_t s) {
     abi::AttentionArgs args = {};
-    args.query = rowOf(tensors.query, tensors.inputStride, s);
-    args.key = rowOf(tensors.key, tensors.inputStride, s);
-    args.value = rowOf(tensors.value, tensors.inputStride, s);
+    args.query = rowOf(tensors.query, tensors.queryStride, s);
+    args.key = rowOf(tensors.key, tensors.keyStride, s);
+    args.value = rowOf(tensors.value, tensors.valueStride, s);
     args.output = rowOf(tensors.output, tensors.outputStride, s);
     args.lse = at<float>(arena[lseSlot]) + offsets[s] * config.queryHeads;
     args.n = lengths[s];
-    args.queryStride = args.keyStride = args.valueStride = tensors.inputStride;
+    args.queryStride = tensors.queryStride;
+    args.keyStride = tensors.keyStride;
+    args.valueStride = tensors.valueStride;
     args.outputStride = tensors.outputStride;
     args.kvGroup = config.queryHeads / config.kvHeads;
     args.scale = scale;
@@ -250,9 +249,8 @@ StepKind DeviceSchedule::kindOf(int64_t step) const {
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const Phase &phase = steps.phase(layer, step);
     kind.push_back(static_cast<int32_t>(phase.attention));
-    for (const Phase::Refresh &refresh : phase.refreshes)
-      if (steps.refreshes(refresh.selection, step))
-        kind.push_back(-1 - static_cast<int32_t>(refresh.selection));
+    for (const Phase::Refresh &refresh : steps.due(phase, step))
+      kind.push_back(-1 - static_cast<int32_t>(refresh.selection));
   }
   return kind;
 }
@@ -264,9 +262,8 @@ std::string DeviceSchedule::describe(int64_t step) const {
     const Phase &phase = steps.phase(layer, step);
     const bundle::Kernel &kernel = program.kernels[phase.attention];
     ++layersOf[kernel.terms.empty() ? "dense" : kernel.name];
-    for (const Phase::Refresh &refresh : phase.refreshes)
-      if (steps.refreshes(refresh.selection, step))
-        refreshed.insert(program.selections[refresh.selection].name);
+    for (const Phase::Refresh &refresh : steps.due(phase, step))
+      refreshed.insert(program.selections[refresh.selection].name);
   }
   auto most = std::max_element(
       layersOf.begin(), layersOf.end(),
@@ -288,15 +285,12 @@ Status DeviceSchedule::attend(const Stream &stream, int64_t layer,
           sequences, bundle::tilesOf(*form.variant, longest, 1));
       !s)
     return s;
-  for (const Phase::Refresh &refresh : phase.refreshes) {
-    if (!steps.refreshes(refresh.selection, step))
-      continue;
+  for (const Phase::Refresh &refresh : steps.due(phase, step))
     if (Status s = kernels.select(stream, refresh.kernel,
                                   selectArguments[layer][refresh.selection],
                                   sequences, scratch);
         !s)
       return s;
-  }
   return Status::success();
 }
 
@@ -345,9 +339,7 @@ Result<StepCounters> DeviceSchedule::count(const Stream &stream, int64_t step) {
     counters.pairs += bound.listed ? listed[layer][phase.attention]
                                    : fixedPairs[phase.attention];
     std::vector<int64_t> refreshed;
-    for (const Phase::Refresh &refresh : phase.refreshes) {
-      if (!steps.refreshes(refresh.selection, step))
-        continue;
+    for (const Phase::Refresh &refresh : steps.due(phase, step)) {
       refreshed.push_back(refresh.selection);
       filled[layer][refresh.selection] = true;
       counters.scorePairs += scored[refresh.selection];
@@ -373,10 +365,10 @@ Result<StepCounters> DeviceSchedule::count(const Stream &stream, int64_t step) {
               return from >= 0 && filled[from][selection];
             }))
           continue;
-        Result<int64_t> pairs = listedPairsOf(stream, reader, each.attention);
-        if (!pairs)
-          return pairs.takeError();
-        listed[reader][each.attention] = *pairs;
+        if (Status s = listedPairsOf(stream, reader, each.attention)
+                           .moveTo(listed[reader][each.attention]);
+            !s)
+          return s.takeError();
       }
     }
   }

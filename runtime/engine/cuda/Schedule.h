@@ -32,17 +32,6 @@
 
 namespace heddle::rt::cuda {
 
-/// Where a layer's Q, K, V and the context lie; the same for all layers.
-/// Strides count elements between rows.
-struct AttentionAddresses {
-  DevicePtr query = 0;  ///< [rows x queryHeads x headDim]
-  DevicePtr key = 0;    ///< [rows x kvHeads x headDim]
-  DevicePtr value = 0;  ///< [rows x kvHeads x headDim]
-  DevicePtr output = 0; ///< [rows x queryHeads x headDim]
-  int64_t inputStride = 0;
-  int64_t outputStride = 0;
-};
-
 /// What distinguishes the steps of a run from each other: the phase of every
 /// rule and which selections are refreshed. Steps of equal kind launch the same
 /// kernels with the same arguments.
@@ -64,9 +53,10 @@ public:
   Status planRun(const std::vector<int64_t> &lengths, int64_t totalSteps,
                  ArenaPlan &plan, int moment);
 
-  /// Starts the planned run in an arena of that plan.
+  /// Starts the planned run in an arena of that plan. `tensors` are the same
+  /// for all layers.
   Status beginRun(const Stream &stream, const Arena &arena,
-                  const AttentionAddresses &tensors);
+                  const AttentionTensors &tensors);
 
   /// Steps of one kind can share a recording.
   StepKind kindOf(int64_t step) const;

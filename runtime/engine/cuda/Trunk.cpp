@@ -17,13 +17,12 @@ namespace heddle::rt::cuda {
 
 std::vector<LinearLayer> linearLayers(const ModelConfig &config, DType dtype,
                                       int64_t rows) {
-  const int64_t attention = config.queryHeads * config.headDim;
-  const int64_t keys = config.kvHeads * config.headDim;
+  const int64_t attention = config.attentionWidth();
   auto shape = [&](int64_t inputs, int64_t outputs) {
     return GemmShape{
         .dtype = dtype, .rows = rows, .inputs = inputs, .outputs = outputs};
   };
-  return {{"qkv", shape(config.hidden, attention + 2 * keys)},
+  return {{"qkv", shape(config.hidden, config.qkvWidth())},
           {"attention out", shape(attention, config.hidden)},
           {"gate and up", shape(config.hidden, 2 * config.mlpHidden)},
           {"down", shape(config.mlpHidden, config.hidden)}};
@@ -43,11 +42,10 @@ Trunk Trunk::plan(const ModelConfig &config, DType dtype, int64_t rows,
   trunk.normSlot =
       plan.add("normed rows", rows * hidden * size, moment::norm, moment::qkv);
   trunk.qkvSlot =
-      plan.add("queries, keys and values",
-               rows * (trunk.attentionWidth() + 2 * trunk.kvWidth()) * size,
+      plan.add("queries, keys and values", rows * config.qkvWidth() * size,
                moment::qkv, moment::attention);
   trunk.attendedSlot =
-      plan.add("attention output", rows * trunk.attentionWidth() * size,
+      plan.add("attention output", rows * config.attentionWidth() * size,
                moment::attention, moment::output);
   trunk.mlpNormSlot = plan.add("normed rows of the MLP", rows * hidden * size,
                                moment::mlpNorm, moment::gateUp);
@@ -111,18 +109,6 @@ Status Trunk::fillTables(const Stream &stream,
   return stream.synchronize();
 }
 
-AttentionAddresses Trunk::attentionAddresses() const {
-  const int64_t size = byteSize(dtype);
-  AttentionAddresses result;
-  result.query = qkv;
-  result.key = qkv + attentionWidth() * size;
-  result.value = result.key + kvWidth() * size;
-  result.output = attended;
-  result.inputStride = attentionWidth() + 2 * kvWidth();
-  result.outputStride = attentionWidth();
-  return result;
-}
-
 std::vector<Trunk::Product> Trunk::products(int64_t layer) const {
   const LayerAddresses &w = weights->layers[layer];
   const GemmOperands operands[] = {{normed, w.qkv, qkv},
@@ -175,7 +161,7 @@ Status Trunk::run(const Stream &stream, const DeviceSchedule &schedule,
                                    .position = at<int32_t>(positions),
                                    .heads = config.queryHeads + config.kvHeads,
                                    .half = config.headDim / 2,
-                                   .stride = attentionWidth() + 2 * kvWidth(),
+                                   .stride = config.qkvWidth(),
                                    .inElements = !config.fullPrecisionRope});
         !s)
       return s;

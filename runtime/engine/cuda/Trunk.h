@@ -30,9 +30,11 @@
 
 #include "runtime/device/cuda/Arena.h"
 #include "runtime/device/cuda/Gemm.h"
+#include "runtime/engine/cuda/Address.h"
 #include "runtime/engine/cuda/Rows.h"
 #include "runtime/engine/cuda/Schedule.h"
 #include "runtime/engine/cuda/Weights.h"
+#include "runtime/model/Model.h"
 
 #include <cstdint>
 
@@ -67,7 +69,9 @@ public:
                const DeviceWeights &weights, const RowKernels &rows, Gemm &gemm,
                const std::vector<int64_t> &lengths);
 
-  AttentionAddresses attentionAddresses() const;
+  AttentionTensors attentionTensors() const {
+    return packedTensors(config, dtype, at<void>(qkv), at<void>(attended));
+  }
 
   /// What a step's layers consist of; the bench times each by itself.
   struct Parts {
@@ -91,8 +95,6 @@ private:
   };
   std::vector<Product> products(int64_t layer) const;
   Status fillTables(const Stream &stream, const std::vector<int64_t> &lengths);
-  int64_t attentionWidth() const { return config.queryHeads * config.headDim; }
-  int64_t kvWidth() const { return config.kvHeads * config.headDim; }
 
   ModelConfig config;
   DType dtype = DType::BF16;

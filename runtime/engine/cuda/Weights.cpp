@@ -40,8 +40,7 @@ struct DeviceWeights::Parts {
 DeviceWeights::Parts::Parts(const ModelConfig &config, DType dtype,
                             const ModelTensors *tensors) {
   const int64_t hidden = config.hidden;
-  const int64_t attention = config.queryHeads * config.headDim;
-  const int64_t keys = config.kvHeads * config.headDim;
+  const int64_t attention = config.attentionWidth(), keys = config.kvWidth();
   auto add = [&](const char *name, int64_t elements,
                  std::vector<const TensorInfo *> sources) -> Part & {
     Part &part = parts.emplace_back();

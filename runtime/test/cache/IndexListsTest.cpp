@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cache/IndexLists.h"
+#include "runtime/base/Buffer.h"
 
 #include <gtest/gtest.h>
 
@@ -28,9 +29,22 @@ static IndexListShape example() {
   return shape;
 }
 
+/// Lists and their memory.
+struct OwnLists : IndexLists {
+  Buffer memory;
+  int64_t bytes() const { return memory.size(); }
+};
+
+static Result<OwnLists> allocate(const IndexListShape &shape) {
+  Result<Buffer> memory = Buffer::allocate(IndexLists::bytesFor(shape));
+  if (!memory)
+    return memory.takeError();
+  return OwnLists{IndexLists::at(shape, memory->data()), std::move(*memory)};
+}
+
 TEST(IndexLists, HaveTheDocumentedLayout) {
   EXPECT_EQ(IndexLists::bytesFor(example()), 384);
-  Result<IndexLists> lists = IndexLists::allocate(example());
+  Result<OwnLists> lists = allocate(example());
   ASSERT_TRUE(lists) << lists.error().text();
   EXPECT_EQ(lists->bytes(), 384);
   struct {
@@ -59,7 +73,7 @@ TEST(IndexLists, AreReadOfTheSequenceThatOwnsThem) {
   shape.lengths = {8, 8, 5, 5};
   shape.owners = {0, 0, 2, 2};
   EXPECT_EQ(IndexLists::bytesFor(shape), 384);
-  Result<IndexLists> lists = IndexLists::allocate(shape);
+  Result<OwnLists> lists = allocate(shape);
   ASSERT_TRUE(lists) << lists.error().text();
   EXPECT_EQ(lists->bytes(), 384);
   for (int64_t layer : {0, 1})
@@ -79,7 +93,7 @@ TEST(IndexLists, AreReadOfTheSequenceThatOwnsThem) {
 TEST(IndexLists, AreReadOfTheNearestLayerThatKeepsThem) {
   IndexListShape shape = example();
   shape.sources = {{-1, -1}, {1, -1}, {1, 2}, {1, 2}, {4, 2}, {4, 2}};
-  Result<IndexLists> lists = IndexLists::allocate(shape);
+  Result<OwnLists> lists = allocate(shape);
   ASSERT_TRUE(lists);
   lists->markFilled(4, 1, 0);
   for (int64_t layer = 0; layer < 6; ++layer)
@@ -102,7 +116,7 @@ TEST(IndexLists, TakeAnyEncoding) {
     IndexListShape shape = example();
     shape.encoding = encoding;
     EXPECT_EQ(IndexLists::bytesFor(shape), 384);
-    Result<IndexLists> lists = IndexLists::allocate(shape);
+    Result<OwnLists> lists = allocate(shape);
     ASSERT_TRUE(lists) << lists.error().text();
     const auto *base =
         static_cast<const std::byte *>(lists->list(0, 0, 0).indices);
@@ -117,7 +131,7 @@ TEST(IndexLists, HaveRoomForAllKeysWhereSomeAreAlwaysListed) {
   shape.selections[0].always = 0;
   shape.selections[0].group = bundle::groupOfAll;
   shape.selections[0].perLayer = true;
-  Result<IndexLists> lists = IndexLists::allocate(shape);
+  Result<OwnLists> lists = allocate(shape);
   ASSERT_TRUE(lists) << lists.error().text();
   EXPECT_EQ(lists->list(0, 0, 0).groups, 1);
   EXPECT_EQ(lists->list(0, 0, 0).headsPerList, 2);
@@ -154,14 +168,14 @@ TEST(IndexLists, HaveWhatTheirOuterListsSurelyHave) {
 
   IndexListShape shape = example();
   shape.selections = {outer, inner};
-  Result<IndexLists> lists = IndexLists::allocate(shape);
+  Result<OwnLists> lists = allocate(shape);
   ASSERT_TRUE(lists) << lists.error().text();
   lists->see(0, 8, 3);
   EXPECT_EQ(lists->list(0, 0, 1).keep, 4); // all of both blocks: 8
   shape.selections[0].always = 0;
   shape.selections[0].kind = bundle::Selection::Kind::Columns;
   shape.selections[0].isolation = bundle::Selection::Isolation::None;
-  lists = IndexLists::allocate(shape);
+  lists = allocate(shape);
   ASSERT_TRUE(lists) << lists.error().text();
   EXPECT_EQ(lists->list(0, 0, 1).keep, 4); // at most, until it is known
   lists->keep(0, 0, 1, 8, 3);
@@ -169,7 +183,7 @@ TEST(IndexLists, HaveWhatTheirOuterListsSurelyHave) {
 }
 
 TEST(IndexLists, RememberWhichAreFilled) {
-  Result<IndexLists> lists = IndexLists::allocate(example());
+  Result<OwnLists> lists = allocate(example());
   ASSERT_TRUE(lists);
   EXPECT_FALSE(lists->filled(0, 1, 0));
   lists->markFilled(0, 1, 0);
@@ -185,7 +199,7 @@ TEST(IndexLists, TakeNoMemoryWithoutSelections) {
   shape.lengths = {100};
   shape.queryHeads = 4;
   EXPECT_EQ(IndexLists::bytesFor(shape), 0);
-  EXPECT_TRUE(IndexLists::allocate(shape));
+  EXPECT_TRUE(allocate(shape));
 }
 
 TEST(IndexLists, BytesDoNotWrapAround) {
@@ -201,7 +215,7 @@ TEST(IndexLists, NumbersOfKeysAreTheSameAtAnyLength) {
   IndexListShape shape = example();
   shape.selections[0].count = 3;
   shape.selections[1].count = 9;
-  Result<IndexLists> lists = IndexLists::allocate(shape);
+  Result<OwnLists> lists = allocate(shape);
   ASSERT_TRUE(lists);
   for (int64_t sequence = 0; sequence < 2; ++sequence) {
     EXPECT_EQ(lists->list(0, sequence, 0).keep, 3);
@@ -237,7 +251,7 @@ TEST(IndexLists, AccountForTheDesignsExample) {
 }
 
 TEST(IndexLists, FollowTheVisiblePositions) {
-  Result<IndexLists> lists = IndexLists::allocate(example());
+  Result<OwnLists> lists = allocate(example());
   ASSERT_TRUE(lists);
   void *memory = lists->list(0, 0, 0).indices;
   lists->markFilled(0, 0, 0);
@@ -301,7 +315,7 @@ TEST(IndexLists, HaveRoomForEverySplit) {
         shape.lengths = {37};
         shape.queryHeads = 6;
         shape.kvHeads = 2;
-        Result<IndexLists> lists = IndexLists::allocate(shape);
+        Result<OwnLists> lists = allocate(shape);
         ASSERT_TRUE(lists);
         for (int64_t n = 1; n <= 37; ++n)
           for (int64_t prompt = 0; prompt <= n; ++prompt) {

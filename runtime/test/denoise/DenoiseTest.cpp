@@ -88,7 +88,7 @@ GenerateOptions makeOptions(int64_t gen, int64_t block, int64_t steps) {
 struct Outcome {
   Generation generation;
   std::vector<std::vector<StepCommits>> commits; ///< [sequence][step]
-  std::vector<StepRecord> records;               ///< spans dangling
+  std::vector<StepRecord> records;               ///< their tokens dangle
 };
 
 Outcome runAll(FakeModel &model, const Prompts &prompts,

@@ -106,9 +106,13 @@ TEST(PairCount, UnionsWithListsEqualCountingOneByOne) {
     for (Term &term : terms)
       if (!bundle::isShareOfSinks(term) && below(4) == 0)
         term.within = test::randomBound(random, 12);
+    heddle::abi::AttentionArgs args{};
+    args.n = args.rows = n;
+    args.sinks = bundle::sinkBound(terms, n);
+    std::ranges::copy(lists, args.lists);
     for (int64_t head = 0; head < heads; ++head)
       EXPECT_EQ(
-          listedPairs(terms, n, head, lists, groups),
+          pairsOfRows(terms, args, head, groups),
           countOneByOne(reference::pairsOf(terms, head, lists, groups, nullptr,
                                            bundle::sinkBound(terms, n)),
                         n));

@@ -22,7 +22,7 @@ static Place placeOf(const TaskGrid &grid, int64_t task) {
 }
 
 TEST(TaskGrid, WorkedExample) {
-  TaskGrid grid({3, 5}, 2, 2);
+  TaskGrid grid({{2, 3}, {3, 5}}, 2);
   ASSERT_EQ(grid.size(), 10);
   EXPECT_EQ(placeOf(grid, 0), Place(1, 0, 0));
   EXPECT_EQ(placeOf(grid, 2), Place(1, 0, 2));
@@ -34,7 +34,10 @@ TEST(TaskGrid, WorkedExample) {
 
 TEST(TaskGrid, EveryTileOnceAndLongSequencesFirst) {
   std::vector<int64_t> lengths = {7, 1, 64, 7, 65};
-  TaskGrid grid(lengths, 3, 16);
+  std::vector<TaskGrid::Work> work;
+  for (int64_t n : lengths)
+    work.push_back({(n - 1) / 16 + 1, n});
+  TaskGrid grid(work, 3);
   std::set<Place> seen;
   int64_t previous = 1 << 20;
   for (int64_t task = 0; task < grid.size(); ++task) {

@@ -120,15 +120,14 @@ TEST(Canvas, RedrawsInPlaceAndCleansUp) {
     FakeTokenizer tokenizer;
     Canvas canvas(rulesOf(&tokenizer), {2}, 2);
     std::vector<std::vector<int32_t>> tokens = {{7, 8, mask, 0}};
-    rt::Commit commit{0, 3, 0, 1.0};
     rt::StepRecord record;
     record.step = 1;
     record.totalSteps = 2;
     record.tokens = tokens;
-    record.commits = {&commit, 1};
+    record.commits = {{0, 3, 0, 1.0}};
     canvas.step(record, "first");
     tokens[0][2] = 1;
-    commit = {0, 2, 1, 1.0};
+    record.commits = {{0, 2, 1, 1.0}};
     record.step = 2;
     canvas.step(record, "second");
   });

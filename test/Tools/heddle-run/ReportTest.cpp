@@ -244,8 +244,7 @@ TEST(Report, SaysHowManyStepsWereVerified) {
   EXPECT_EQ(summary(f.result).find("verified"), std::string::npos);
   rt::StepRecord record;
   record.step = 2;
-  const rt::Verified verified[] = {{0, 4, 3}, {1, 3, 1}};
-  record.verified = verified;
+  record.verified = {{0, 4, 3}, {1, 3, 1}};
   f.result.totals.add(record);
   EXPECT_NE(
       summary(f.result).find("\nverified: 4 steps of 2 sequences made in 2 "
@@ -311,18 +310,16 @@ TEST(StepLogFile, HoldsTheDocumentedLines) {
   {
     Result<StepLog> log = StepLog::open(path);
     ASSERT_TRUE(log);
-    rt::Commit commits[] = {{0, 17, 5, 0.9375},
-                            {1, 3, 6, 1.0 / 3},
-                            {1, 4, 40, 0.25, true},
-                            {1, 5, 6, 0.75, false, true}};
     rt::StepRecord record;
-    const int64_t blocks[] = {1, 0};
     record.step = 1;
     record.totalSteps = 2;
-    record.blocks = blocks;
+    record.blocks = {1, 0};
     record.rowsComputed = 19;
     record.logitRows = 16;
-    record.commits = commits;
+    record.commits = {{0, 17, 5, 0.9375},
+                      {1, 3, 6, 1.0 / 3},
+                      {1, 4, 40, 0.25, true},
+                      {1, 5, 6, 0.75, false, true}};
     record.counters = {.pairs = 5, .densePairs = 10};
     log->step(record);
     rt::Generation generation;
@@ -380,13 +377,11 @@ TEST(StepLogFile, SaysWhatCannotBeWritten) {
 TEST(Totals, CountTokensThatAreThere) {
   Totals totals;
   rt::StepRecord record;
-  const rt::Commit first[] = {{0, 3, 5, 0.9}, {0, 4, 6, 0.8}, {1, 3, 7, 0.7}};
-  record.commits = first;
+  record.commits = {{0, 3, 5, 0.9}, {0, 4, 6, 0.8}, {1, 3, 7, 0.7}};
   totals.add(record);
   EXPECT_EQ(totals.tokens, 3);
-  const rt::Commit second[] = {
+  record.commits = {
       {0, 4, 40, 0.1, true}, {0, 3, 9, 0.9, false, true}, {0, 5, 8, 0.6}};
-  record.commits = second;
   totals.add(record);
   EXPECT_EQ(totals.tokens, 3);
 }
@@ -433,12 +428,10 @@ TEST(StepLogFile, SaysWhichStepsAPassMade) {
   {
     Result<StepLog> log = StepLog::open(path);
     ASSERT_TRUE(log);
-    const rt::Commit commits[] = {{0, 17, 5, 0.5, false, false, 3},
-                                  {0, 3, 6, 0.5, false, false, 4}};
-    const rt::Verified verified[] = {{0, 4, 2}};
     rt::StepRecord record;
-    record.commits = commits;
-    record.verified = verified;
+    record.commits = {{0, 17, 5, 0.5, false, false, 3},
+                      {0, 3, 6, 0.5, false, false, 4}};
+    record.verified = {{0, 4, 2}};
     log->step(record);
     ASSERT_TRUE(log->finish({}, {}, {}));
   }

@@ -101,69 +101,56 @@ void addOptions(CLI::App &app, Options &options) {
   app.add_option("--threads", options.threads, "Threads (default: one a core)")
       ->check(CLI::Range(0, 4096))
       ->group("On the host");
-  const char gpu[] = "On a GPU";
+  app.option_defaults()->group("On a GPU");
   app.add_option("--model", options.gpu.model,
                  "A folder with a config.json: times the steps of such a "
-                 "model, with random weights")
-      ->group(gpu);
+                 "model, with random weights");
   app.add_option("--kernel", options.gpu.kernel,
-                 "Only kernels whose names start so, as attention_kept")
-      ->group(gpu);
+                 "Only kernels whose names start so, as attention_kept");
   app.add_option("--rows", options.gpu.rows,
                  "Times attention of so many query rows over all of a "
                  "sequence's cached keys, as steps of some rows do, and says "
                  "GB/s")
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
-      ->group(gpu);
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 20));
   app.add_option(
          "--sequences", options.gpu.sequences,
          "With --rows: sequences of a launch, each with keys of its own")
       ->check(CLI::Range(int64_t(1), int64_t(65535)))
-      ->capture_default_str()
-      ->group(gpu);
+      ->capture_default_str();
   app.add_option("--kv-heads", options.gpu.kvHeads,
                  "Key/value heads, a divisor of --heads (default: as many)")
-      ->check(CLI::Range(1, 1024))
-      ->group(gpu);
+      ->check(CLI::Range(1, 1024));
   app.add_option("--gen-length", options.gpu.genLength,
                  "Generated tokens of a run")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
-      ->capture_default_str()
-      ->group(gpu);
+      ->capture_default_str();
   app.add_option("--steps", options.gpu.steps, "Steps of a run")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
-      ->capture_default_str()
-      ->group(gpu);
-  app.add_flag("--whole-runs", options.gpu.wholeRuns, "Also times whole runs")
-      ->group(gpu);
+      ->capture_default_str();
+  app.add_flag("--whole-runs", options.gpu.wholeRuns, "Also times whole runs");
   app.add_flag("--products", options.products,
                "Times cuBLASLt's algorithms for the model's products instead, "
-               "with --lengths rows, and compares their bits")
-      ->group(gpu);
-  const char tuning[] = "Tuning on a GPU";
+               "with --lengths rows, and compares their bits");
+  app.option_defaults()->group("Tuning on a GPU");
   app.add_option("--tune", options.tune.table,
                  "Times bundles of several tilings and adds the fastest to "
                  "this table, for heddlec --tuning. Beside each bundle, "
                  "NAME.hdl, stands the table that it was compiled with, "
                  "NAME.json, with one tiling; of one bundle, the baseline, "
                  "with none. All are timed at the first of --lengths, then the "
-                 "fastest and the baseline in rounds at all of them")
-      ->group(tuning);
+                 "fastest and the baseline in rounds at all of them");
   app.add_option("--finalists", options.tune.finalists,
                  "Tilings that go on to the rounds")
       ->check(CLI::Range(1, 1000))
-      ->capture_default_str()
-      ->group(tuning);
+      ->capture_default_str();
   app.add_option("--rounds", options.tune.rounds,
                  "Rounds, of which the median counts")
       ->check(CLI::Range(1, 1000))
-      ->capture_default_str()
-      ->group(tuning);
+      ->capture_default_str();
   app.add_option("--seconds", options.tune.seconds,
                  "Of each measurement, back to back")
       ->check(CLI::Range(0.001, 60.0))
-      ->capture_default_str()
-      ->group(tuning);
+      ->capture_default_str();
 }
 
 /// Refuses what does not apply to what is timed.

@@ -8,6 +8,7 @@
 #include "Options.h"
 #include "Report.h"
 
+#include "runtime/engine/DTypeChoice.h"
 #include "runtime/engine/Device.h"
 #include "tools/explain/RunLengths.h"
 
@@ -98,21 +99,6 @@ public:
   }
 };
 
-// The library takes "" for 0, -1 for a large unsigned number and what is too
-// large for the largest; these checks see the text first.
-template <typename T> CLI::Validator isWhole() {
-  auto check = [](std::string &text) -> std::string {
-    T value;
-    const char *end = text.data() + text.size();
-    auto [stop, code] = std::from_chars(text.data(), end, value);
-    if (code == std::errc::result_out_of_range)
-      return text + " is too large or too small";
-    bool good = code == std::errc() && stop == end;
-    return good ? "" : "'" + text + "' is not a whole number";
-  };
-  return CLI::Validator(check, "");
-}
-
 CLI::Validator isOneOf(std::vector<std::string> names) {
   auto check = [names = std::move(names)](std::string &text) -> std::string {
     if (std::find(names.begin(), names.end(), text) != names.end())
@@ -125,217 +111,186 @@ CLI::Validator isOneOf(std::vector<std::string> names) {
   return CLI::Validator(check, "");
 }
 
-CLI::Validator isNumber() {
-  auto check = [](std::string &text) -> std::string {
-    char *end = nullptr;
-    std::strtod(text.c_str(), &end);
-    bool good = !text.empty() && end == text.c_str() + text.size();
-    return good ? "" : "'" + text + "' is not a number";
-  };
-  return CLI::Validator(check, "");
+// The library takes "" for 0, -1 for a large unsigned number and what is too
+// large for the largest; these see the text first.
+template <typename T> std::string numberProblem(const std::string &text, T) {
+  T value;
+  const char *end = text.data() + text.size();
+  auto [stop, code] = std::from_chars(text.data(), end, value);
+  if (code == std::errc::result_out_of_range)
+    return text + " is too large or too small";
+  bool good = code == std::errc() && stop == end;
+  return good ? "" : "'" + text + "' is not a whole number";
+}
+
+std::string numberProblem(const std::string &text, double) {
+  char *end = nullptr;
+  std::strtod(text.c_str(), &end);
+  bool good = !text.empty() && end == text.c_str() + text.size();
+  return good ? "" : "'" + text + "' is not a number";
+}
+
+template <typename T>
+std::string numberProblem(const std::string &text, std::optional<T>) {
+  return numberProblem(text, T());
+}
+
+/// `type`: what --help calls the number.
+template <typename T>
+CLI::Option *addNumber(CLI::App &app, const char *name, T &value,
+                       const char *type, const char *help) {
+  auto check = [](std::string &text) { return numberProblem(text, T()); };
+  return app.add_option(name, value, help)
+      ->check(CLI::Validator(check, ""))
+      ->type_name(type);
 }
 
 void addPromptOptions(CLI::App &app, Parsed &parsed) {
-  const char group[] = "Prompt (one of the first four, or standard input)";
-  app.add_option("PROMPT", parsed.prompt, "The text to continue")->group(group);
+  app.option_defaults()->group(
+      "Prompt (one of the first four, or standard input)");
+  app.add_option("PROMPT", parsed.prompt, "The text to continue");
   app.add_option("--prompt-file", parsed.promptFile,
                  "A file that is one prompt (one final line break is dropped; "
                  "'-' is standard input)")
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   app.add_option(
          "--prompts-file", parsed.promptsFile,
          "Several prompts as one batch: a line each, or, if the name "
          "ends in .jsonl, a JSON value a line (blank lines are none): a "
          "string or an object with \"prompt\", \"prompt_ids\" or \"messages\"")
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   app.add_option("--prompt-ids", parsed.promptIds,
                  "Token ids instead of text, as 1,2,3; may be repeated for a "
                  "batch. Needs no tokenizer")
       ->type_name("IDS")
-      ->allow_extra_args(false)
-      ->group(group);
+      ->allow_extra_args(false);
   app.add_flag("--chat", parsed.options.chat,
-               "The prompt is a user's message: put it into the chat template")
-      ->group(group);
+               "The prompt is a user's message: put it into the chat template");
   app.add_option("--system", parsed.options.system,
                  "With --chat: the system message")
       ->type_name("TEXT")
-      ->needs("--chat")
-      ->group(group);
+      ->needs("--chat");
 }
 
 void addGenerationOptions(CLI::App &app, Parsed &parsed) {
-  const char group[] = "Generation";
+  app.option_defaults()->group("Generation");
   RunOptions &options = parsed.options;
-  app.add_option("--gen-length", options.genLength,
-                 "Tokens to generate (default: 128, or what the model has room "
-                 "for)")
-      ->check(isWhole<int64_t>())
-      ->type_name("N")
-      ->group(group);
-  app.add_option("--steps", options.steps,
-                 "Denoising steps in all; blocks share them equally (default: "
-                 "gen-length, one token a step)")
-      ->check(isWhole<int64_t>())
-      ->type_name("N")
-      ->group(group);
-  app.add_option("--temperature", options.temperature,
-                 "0 takes the likeliest token; more adds noise (default: 0; "
-                 "Dream: what generation_config.json says)")
-      ->check(isNumber())
-      ->type_name("T")
-      ->group(group);
-  app.add_option("--seed", options.sampling.seed,
-                 "Of the noise; same seed, same tokens (default: 0)")
-      ->check(isWhole<uint64_t>())
-      ->type_name("N")
-      ->group(group);
+  addNumber(app, "--gen-length", options.genLength, "N",
+            "Tokens to generate (default: 128, or what the model has room "
+            "for)");
+  addNumber(app, "--steps", options.steps, "N",
+            "Denoising steps in all; blocks share them equally (default: "
+            "gen-length, one token a step)");
+  addNumber(app, "--temperature", options.temperature, "T",
+            "0 takes the likeliest token; more adds noise (default: 0; "
+            "Dream: what generation_config.json says)");
+  addNumber(app, "--seed", options.sampling.seed, "N",
+            "Of the noise; same seed, same tokens (default: 0)");
   app.add_option("--commit-order", options.commitOrderFile,
                  "The order in which a schedule with `commit random_order` "
                  "commits, in place of one drawn by --seed: a text file of the "
                  "response's positions, from 0, each once")
-      ->type_name("FILE")
-      ->group(group);
-  app.add_option(
-         "--eot-id", options.eotToken,
-         "The end-of-turn token, if the tokenizer lacks that of the chat "
-         "template; -1 for none")
-      ->check(isWhole<int32_t>())
-      ->type_name("ID")
-      ->group(group);
+      ->type_name("FILE");
+  addNumber(app, "--eot-id", options.eotToken, "ID",
+            "The end-of-turn token, if the tokenizer lacks that of the chat "
+            "template; -1 for none");
 }
 
 /// LLaDA's sampler.
 void addBlockOptions(CLI::App &app, Parsed &parsed) {
-  const char group[] = "Models sampled in blocks (LLaDA)";
+  app.option_defaults()->group("Models sampled in blocks (LLaDA)");
   RunOptions &options = parsed.options;
   rt::SampleOptions &sampling = options.sampling;
-  app.add_option("--block-length", options.blockLength,
-                 "Tokens that are unmasked together before the next ones "
-                 "(default: the largest divisor of gen-length up to 32 that "
-                 "fits the steps)")
-      ->check(isWhole<int64_t>())
-      ->type_name("N")
-      ->group(group);
-  app.add_option("--cfg-scale", sampling.cfgScale,
-                 "Classifier-free guidance; above 0 every prompt runs a second "
-                 "time, masked (default: 0)")
-      ->check(isNumber())
-      ->type_name("S")
-      ->group(group);
+  addNumber(app, "--block-length", options.blockLength, "N",
+            "Tokens that are unmasked together before the next ones "
+            "(default: the largest divisor of gen-length up to 32 that "
+            "fits the steps)");
+  addNumber(app, "--cfg-scale", sampling.cfgScale, "S",
+            "Classifier-free guidance; above 0 every prompt runs a second "
+            "time, masked (default: 0)");
   app.add_option("--remasking", parsed.remasking,
                  "Which predictions stay: low_confidence keeps the surest, "
                  "random any (default: low_confidence)")
       ->check(isOneOf({"low_confidence", "random"}))
-      ->type_name("RULE")
-      ->group(group);
+      ->type_name("RULE");
   app.add_flag("--logits-eos-inf", sampling.logitsEosInf,
-               "Never draw the end-of-sequence token")
-      ->group(group);
+               "Never draw the end-of-sequence token");
   app.add_flag("--confidence-eos-eot-inf", sampling.confidenceEosEotInf,
                "Commit end-of-sequence and end-of-turn last (as the released "
-               "code does it: above temperature 0, end-of-turn only)")
-      ->group(group);
+               "code does it: above temperature 0, end-of-turn only)");
 }
 
 /// Dream's sampler.
 void addTimestepOptions(CLI::App &app, Parsed &parsed) {
-  const char group[] =
-      "Models sampled by timesteps (Dream); defaults: generation_config.json";
+  app.option_defaults()->group(
+      "Models sampled by timesteps (Dream); defaults: generation_config.json");
   RunOptions &options = parsed.options;
   app.add_option("--alg", options.alg,
                  "Which predictions become tokens: origin any, maskgit_plus "
                  "the likeliest, topk_margin those with the largest gap to the "
                  "next likely, entropy those of least entropy (else: origin)")
-      ->type_name("RULE")
-      ->group(group);
-  app.add_option("--alg-temp", options.algTemp,
-                 "0 takes the most confident positions; more draws them "
-                 "(else: 0)")
-      ->check(isNumber())
-      ->type_name("T")
-      ->group(group);
-  app.add_option("--eps", options.eps,
-                 "The last step's time; the first one's is 1 (else: 0.001)")
-      ->check(isNumber())
-      ->type_name("E")
-      ->group(group);
-  app.add_option("--top-p", options.topP,
-                 "Draw from the likeliest tokens of this probability in all "
-                 "(else: 1, all tokens)")
-      ->check(isNumber())
-      ->type_name("P")
-      ->group(group);
-  app.add_option("--top-k", options.topK,
-                 "Draw from this many likeliest tokens (else: 0, all tokens)")
-      ->check(isWhole<int64_t>())
-      ->type_name("K")
-      ->group(group);
+      ->type_name("RULE");
+  addNumber(app, "--alg-temp", options.algTemp, "T",
+            "0 takes the most confident positions; more draws them "
+            "(else: 0)");
+  addNumber(app, "--eps", options.eps, "E",
+            "The last step's time; the first one's is 1 (else: 0.001)");
+  addNumber(app, "--top-p", options.topP, "P",
+            "Draw from the likeliest tokens of this probability in all "
+            "(else: 1, all tokens)");
+  addNumber(app, "--top-k", options.topK, "K",
+            "Draw from this many likeliest tokens (else: 0, all tokens)");
 }
 
 void addOutputOptions(CLI::App &app, Parsed &parsed) {
-  const char group[] = "Output";
+  app.option_defaults()->group("Output");
   RunOptions &options = parsed.options;
   app.add_flag("--json", options.json,
                "One JSON object on standard output: ids, text, timings, "
-               "counters, \"complete\"")
-      ->group(group);
+               "counters, \"complete\"");
   app.add_option("--steps-json", options.stepsJson,
                  "A JSON object a line for each step: the block of each "
                  "sequence, rows computed, tokens committed, confidences; at "
                  "the end the run's lengths and tokens; '-' is standard "
                  "output, in place of the text")
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   app.add_option("--trace", options.trace,
                  "A JSON object a line for each step of each sequence: the "
                  "rows of every layer, visible positions, selected keys and "
                  "blocks (on the host; large)")
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   app.add_option("--record", options.record,
                  "The run of the first prompt as one file to look at: "
                  "attention maps, selections, rows, commits; 'heddle-trace "
                  "view FILE' draws it")
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   app.add_option("--record-cells", options.recordCells,
                  "Cells of a recorded map's side (else: 64, or 32 where a "
                  "step has more than 256 heads)")
       ->check(CLI::Range(int64_t(8), int64_t(256)))
-      ->type_name("N")
-      ->group(group);
+      ->type_name("N");
   app.add_option("--record-every", options.recordEvery,
                  "Steps from one recorded map to the next (else: as many as "
                  "make 16 maps)")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 30))
-      ->type_name("N")
-      ->group(group);
+      ->type_name("N");
   app.add_flag("--visual", options.visual,
-               "Watch the sequence being unmasked (on a terminal)")
-      ->group(group);
+               "Watch the sequence being unmasked (on a terminal)");
   app.add_flag("--raw", options.raw,
-               "Print special tokens and what follows the end of the text")
-      ->group(group);
+               "Print special tokens and what follows the end of the text");
   app.add_option("--compare-dense", options.compareDense,
                  "A dense bundle to run as well; says how many tokens differ")
-      ->type_name("BUNDLE")
-      ->group(group);
+      ->type_name("BUNDLE");
   app.add_flag("--info", options.info,
                "Say what the model and the bundle are and, with "
-               "--device=cuda, which GPUs there are, and end")
-      ->group(group);
+               "--device=cuda, which GPUs there are, and end");
   app.add_flag("-q,--quiet", options.quiet,
-               "Nothing on standard error but errors")
-      ->group(group);
-  app.add_flag("!--no-progress", options.progress, "No progress bar")
-      ->group(group);
+               "Nothing on standard error but errors");
+  app.add_flag("!--no-progress", options.progress, "No progress bar");
 }
 
 void addMachineOptions(CLI::App &app, Parsed &parsed) {
-  const char group[] = "Machine";
+  app.option_defaults()->group("Machine");
   RunOptions &options = parsed.options;
   app.add_option("--dtype", parsed.dtype,
                  "Type to compute in: f32, bf16 or, on a GPU, f16 (default: "
@@ -345,23 +300,17 @@ void addMachineOptions(CLI::App &app, Parsed &parsed) {
       ->transform([](std::string text) { // the spelling of papers
         return text == "fp32" || text == "fp16" ? "f" + text.substr(2) : text;
       })
-      ->type_name("TYPE")
-      ->group(group);
-  app.add_option("--threads", options.threads,
-                 "Threads to use (default: 0, one per core)")
-      ->check(isWhole<int32_t>())
-      ->check(CLI::Range(0, 4096))
-      ->type_name("N")
-      ->group(group);
+      ->type_name("TYPE");
+  addNumber(app, "--threads", options.threads, "N",
+            "Threads to use (default: 0, one per core)")
+      ->check(CLI::Range(0, 4096));
   app.add_option("--device", options.device,
                  "Where to run: cpu, cuda or cuda:N, the N-th GPU (default: "
                  "cpu)")
-      ->type_name("NAME")
-      ->group(group);
+      ->type_name("NAME");
   app.add_flag("--random-weights", options.randomWeights,
                "Run a model of random weights with the shape of DIR's "
-               "config.json, on a GPU: for timing")
-      ->group(group);
+               "config.json, on a GPU: for timing");
 }
 
 /// The one source of prompts, or a sentence that says why there is none.
@@ -431,10 +380,7 @@ Status settle(const CLI::App &app, Parsed &parsed) {
   RunOptions &options = parsed.options;
   if (Status status = rt::checkDeviceName(options.device); !status)
     return status.takeError().withContext("--device");
-  if (!parsed.dtype.empty())
-    options.dtype = parsed.dtype == "f32"    ? rt::DType::F32
-                    : parsed.dtype == "bf16" ? rt::DType::BF16
-                                             : rt::DType::F16;
+  options.dtype = rt::dtypeNamed(parsed.dtype);
   if (options.device == "cpu" && options.dtype == rt::DType::F16)
     return Error("--dtype=f16 needs a GPU: the host's kernels compute in f32 "
                  "or bf16");

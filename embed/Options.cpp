@@ -141,23 +141,4 @@ std::string withoutDashes(const std::string &text) {
   return result;
 }
 
-static const std::pair<const char *, rt::DType> dtypes[] = {
-    {"f32", rt::DType::F32},
-    {"bf16", rt::DType::BF16},
-    {"f16", rt::DType::F16}};
-
-std::optional<rt::DType> dtypeNamed(const std::string &name) {
-  for (auto [known, dtype] : dtypes)
-    if (name == known)
-      return dtype;
-  return std::nullopt;
-}
-
-std::string nameOf(rt::DType dtype) {
-  for (auto [name, known] : dtypes)
-    if (dtype == known)
-      return name;
-  return "?";
-}
-
 } // namespace heddle::embed

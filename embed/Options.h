@@ -14,7 +14,7 @@
 #define HEDDLE_EMBED_OPTIONS_H
 
 #include "bundle/Result.h"
-#include "runtime/tensor/DType.h"
+#include "runtime/engine/DTypeChoice.h"
 #include "tools/heddle-run/Options.h"
 
 #include <cstdint>
@@ -39,10 +39,6 @@ Result<OptionProblem> setOption(run::RunOptions &options,
 
 /// "--gen-length" in an error's text as callers spell it: "gen_length".
 std::string withoutDashes(const std::string &text);
-
-/// "f32", "bf16" or "f16"; none for another name.
-std::optional<rt::DType> dtypeNamed(const std::string &name);
-std::string nameOf(rt::DType dtype);
 
 } // namespace heddle::embed
 

@@ -227,7 +227,15 @@ Result<Bundle> Bundle::read(const std::string &path) {
   return parse(std::move(*bytes), path);
 }
 
-Result<Bundle> Bundle::parse(std::string bytes, const std::string &name) {
+Result<Bundle> Bundle::readSections(const std::string &path) {
+  Result<std::string> bytes = readBytes(path);
+  if (!bytes)
+    return bytes.takeError();
+  return parseSections(std::move(*bytes), path);
+}
+
+Result<Bundle> Bundle::parseSections(std::string bytes,
+                                     const std::string &name) {
   const std::string place = printablePath(name);
   Result<Header> header =
       readHeader(std::string_view(bytes).substr(0, headerSize), bytes.size());
@@ -240,13 +248,21 @@ Result<Bundle> Bundle::parse(std::string bytes, const std::string &name) {
   Bundle bundle;
   bundle.bytes = std::move(bytes);
   bundle.table = std::move(*table);
-  if (!bundle.find(manifestSection))
+  return bundle;
+}
+
+Result<Bundle> Bundle::parse(std::string bytes, const std::string &name) {
+  Result<Bundle> bundle = parseSections(std::move(bytes), name);
+  if (!bundle)
+    return bundle;
+  const std::string place = printablePath(name);
+  if (!bundle->find(manifestSection))
     return Error(place + ": the bundle has no \"manifest\" section");
   Result<Manifest> manifest =
-      manifestFromJson(std::string(bundle.section(manifestSection)));
+      manifestFromJson(std::string(bundle->section(manifestSection)));
   if (!manifest)
     return manifest.takeError().withContext(place);
-  bundle.info = std::move(*manifest);
+  bundle->info = std::move(*manifest);
   return bundle;
 }
 

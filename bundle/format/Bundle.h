@@ -67,6 +67,10 @@ public:
   /// order and overlap of sections, every checksum, the manifest.
   static Result<Bundle> read(const std::string &path);
 
+  /// As read(), but without the manifest, which is empty: another ABI version
+  /// has another one, and its schedule is one all the same.
+  static Result<Bundle> readSections(const std::string &path);
+
   /// The bytes of a file that starts like a bundle; nothing else is verified.
   static Result<std::string> readBytes(const std::string &path);
 
@@ -101,6 +105,9 @@ public:
   const SectionInfo *find(std::string_view name) const;
 
 private:
+  static Result<Bundle> parseSections(std::string bytes,
+                                      const std::string &name);
+
   std::string bytes;
   std::vector<SectionInfo> table;
   Manifest info;

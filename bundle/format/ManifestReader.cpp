@@ -39,7 +39,9 @@ Result<Manifest> heddle::bundle::manifestFromJson(const std::string &text) {
                          std::to_string(manifest.abi) +
                          ", this build calls version " +
                          std::to_string(abi::abiVersion) +
-                         ": recompile the schedule with this build's heddlec");
+                         ": recompile the schedule with this build's heddlec: "
+                         "heddle-bundle dump FILE --section=schedule | heddlec "
+                         "- -o NEW.hdl");
   }
   in.read(json, "", manifest);
   if (in.failed())

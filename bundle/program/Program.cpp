@@ -324,16 +324,23 @@ std::vector<int64_t> heddle::bundle::plannedSteps(const Cadence &cadence,
   return all;
 }
 
+std::vector<bool> heddle::bundle::includesSteps(const Cadence &cadence,
+                                                int64_t totalSteps,
+                                                int64_t blockSteps) {
+  std::vector<bool> result(static_cast<size_t>(totalSteps));
+  for (int64_t step : plannedSteps(cadence, totalSteps, blockSteps))
+    result[static_cast<size_t>(step - 1)] = true;
+  return result;
+}
+
 /// For each step of a run whether the condition holds. Not by asking `holds`
 /// step by step: a random cadence would draw its window each time.
 static std::vector<bool> holdsAt(const When &when, int64_t totalSteps,
                                  int64_t blockSteps) {
-  std::vector<bool> result(static_cast<size_t>(totalSteps),
-                           when.kind == When::Kind::Otherwise);
   if (when.kind == When::Kind::Otherwise)
-    return result;
-  for (int64_t step : plannedSteps(when.cadence, totalSteps, blockSteps))
-    result[static_cast<size_t>(step - 1)] = true;
+    return std::vector<bool>(static_cast<size_t>(totalSteps), true);
+  std::vector<bool> result =
+      includesSteps(when.cadence, totalSteps, blockSteps);
   if (when.kind == When::Kind::On)
     return result;
   bool begun = false;

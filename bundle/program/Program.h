@@ -183,8 +183,11 @@ StepPlace plannedPlace(int64_t step, int64_t totalSteps, int64_t blockSteps);
 std::vector<int64_t> plannedSteps(const Cadence &cadence, int64_t totalSteps,
                                   int64_t blockSteps);
 
-/// For each step 1 .. totalSteps (entry 0 is step 1) the index of the rule's
-/// phase that runs.
+/// For each step 1 .. totalSteps (entry 0 is step 1) whether it is one of them.
+std::vector<bool> includesSteps(const Cadence &cadence, int64_t totalSteps,
+                                int64_t blockSteps);
+
+/// For each step the index of the rule's phase that runs.
 std::vector<size_t> phasesOfSteps(const Rule &rule, int64_t totalSteps,
                                   int64_t blockSteps = 0);
 

@@ -91,7 +91,8 @@ heddle_status heddle_call_create(heddle_attention *attention,
     made->owner = attentions().get(attention);
     heddle_attention_shape asked =
         read(given(shape, "shape"), "heddle_attention_shape");
-    std::optional<rt::DType> dtype = dtypeNamed(given(asked.dtype, "dtype"));
+    std::optional<rt::DType> dtype =
+        rt::dtypeNamed(given(asked.dtype, "dtype"));
     if (!dtype)
       invalid(std::string("dtype: '") + asked.dtype +
               "' is none of f32, bf16, f16");

@@ -21,7 +21,7 @@ std::string describe(const Runner &runner) {
   const rt::ModelConfig &config = runner.config();
   nlohmann::json about = {
       {"device", runner.description()},
-      {"dtype", nameOf(runner.dtype())},
+      {"dtype", rt::name(runner.dtype())},
       {"weight_bytes", runner.weightBytes()},
       {"architecture", config.architecture},
       {"sampler",
@@ -163,7 +163,7 @@ heddle_status heddle_model_load(const char *folder,
     given(folder, "folder");
     heddle_load_options options = read(given_options, "heddle_load_options");
     std::optional<rt::DType> dtype;
-    if (options.dtype && !(dtype = dtypeNamed(options.dtype)))
+    if (options.dtype && !(dtype = rt::dtypeNamed(options.dtype)))
       invalid(std::string("dtype: '") + options.dtype +
               "' is none of f32, bf16, f16");
     bool ended = false;

@@ -74,7 +74,7 @@ std::unique_ptr<Call> prepare(Attention &attention, const std::string &dtype,
   shape.queryHeads = queryHeads;
   shape.kvHeads = kvHeads;
   shape.headDim = headDim;
-  shape.dtype = *embed::dtypeNamed(dtype);
+  shape.dtype = *rt::dtypeNamed(dtype);
   CallShape::Strides *all[] = {&shape.query, &shape.key, &shape.value,
                                &shape.output};
   for (size_t i = 0; i < 4; ++i)

@@ -228,7 +228,7 @@ std::unique_ptr<Runner> load(const std::string &folder,
   Calls::One counted;
   Pending pending;
   std::optional<rt::DType> type;
-  if (dtype && !(type = embed::dtypeNamed(*dtype)))
+  if (dtype && !(type = rt::dtypeNamed(*dtype)))
     throw Raised{"dtype: '" + *dtype + "' is none of f32, bf16, f16"};
   auto loaded = [&] {
     nb::gil_scoped_release released;
@@ -326,9 +326,10 @@ NB_MODULE(_heddle, m) {
              orRaise(std::move(status));
            })
       .def_prop_ro("closed", &Runner::closed)
-      .def_prop_ro(
-          "dtype",
-          [](const Runner &runner) { return embed::nameOf(runner.dtype()); })
+      .def_prop_ro("dtype",
+                   [](const Runner &runner) {
+                     return std::string(rt::name(runner.dtype()));
+                   })
       .def_prop_ro("description", &Runner::description)
       .def_prop_ro("weight_bytes", &Runner::weightBytes)
       .def_prop_ro("config", [](const Runner &runner) {

@@ -10,6 +10,7 @@
 #include "bundle/program/Printable.h"
 #include "runtime/bench/Asked.h"
 #include "runtime/bench/CudaSubjects.h"
+#include "runtime/engine/DTypeChoice.h"
 
 #include <nlohmann/json.hpp>
 
@@ -45,10 +46,7 @@ static void relate(std::vector<CudaRow> &rows) {
 }
 
 rt::DType CudaRequest::modelType() const {
-  for (rt::DType each : {rt::DType::F32, rt::DType::F16})
-    if (!dtypes.empty() && dtypes.front() == rt::name(each))
-      return each;
-  return rt::DType::BF16;
+  return dtypes.empty() ? rt::DType::BF16 : *rt::dtypeNamed(dtypes.front());
 }
 
 Result<std::vector<CudaRow>>

@@ -18,6 +18,7 @@
 #include "bundle/Result.h"
 #include "runtime/tensor/DType.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -57,6 +58,14 @@ struct Times {
   double least = 0;
   double most = 0;
 };
+
+/// Of some measurements.
+inline Times timesOf(std::vector<double> measured) {
+  std::ranges::sort(measured);
+  const size_t count = measured.size();
+  return {(measured[(count - 1) / 2] + measured[count / 2]) / 2,
+          measured.front(), measured.back()};
+}
 
 struct CudaRow {
   std::string bundle;

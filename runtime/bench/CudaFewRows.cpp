@@ -18,6 +18,7 @@
 #include "runtime/device/cuda/Arena.h"
 #include "runtime/device/cuda/AttentionGrid.h"
 #include "runtime/device/cuda/Upload.h"
+#include "runtime/engine/DTypeChoice.h"
 
 #include <algorithm>
 #include <cmath>
@@ -37,7 +38,8 @@ public:
           int64_t n)
       : subject(subject), kernel(kernel), variant(variant), request(request),
         n(n), kvHeads(request.kvHeads ? request.kvHeads : request.heads),
-        dtype(dtypeOf(variant)), code((*subject.module)[variant.symbol]) {}
+        dtype(*rt::dtypeNamed(variant.dtype)),
+        code((*subject.module)[variant.symbol]) {}
 
   Status prepare();
 

@@ -15,6 +15,7 @@
 #include "runtime/device/cuda/Module.h"
 #include "runtime/device/cuda/TileMaps.h"
 #include "runtime/device/cuda/Upload.h"
+#include "runtime/engine/DTypeChoice.h"
 #include "runtime/schedule/PairCount.h"
 
 #include <algorithm>
@@ -27,20 +28,14 @@ using namespace heddle::bench;
 using namespace heddle::rt::cuda;
 using bundle::Term;
 
-rt::DType heddle::bench::dtypeOf(const bundle::KernelVariant &variant) {
-  for (rt::DType dtype : {rt::DType::F32, rt::DType::BF16, rt::DType::F16})
-    if (variant.dtype == rt::name(dtype))
-      return dtype;
-  return rt::DType::BF16;
-}
-
 KernelSubject::KernelSubject(const CudaSubject &subject,
                              const KernelAndVariant &which, int64_t n,
                              const CudaRequest &request)
     : subject(subject), kernel(*which.first), variant(*which.second), n(n),
       heads(request.heads),
       kvHeads(request.kvHeads ? request.kvHeads : request.heads),
-      dtype(dtypeOf(variant)), code((*subject.module)[variant.symbol]) {}
+      dtype(*rt::dtypeNamed(variant.dtype)),
+      code((*subject.module)[variant.symbol]) {}
 
 /// Entries that a list of `selection` may have over `n` keys.
 static int64_t entriesOf(const bundle::Selection &selection, int64_t n) {

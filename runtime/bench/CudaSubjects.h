@@ -29,9 +29,6 @@ struct CudaSubject {
   const rt::cuda::Stream *stream = nullptr;
 };
 
-/// The element type of a variant's tensors.
-rt::DType dtypeOf(const bundle::KernelVariant &variant);
-
 /// Every attention and select kernel at every length: random Q, K, V in one
 /// matrix, lists of as many random keys as the bundle's selection keeps.
 Status timeKernels(const CudaSubject &subject, const CudaRequest &request,

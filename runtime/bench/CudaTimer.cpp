@@ -7,18 +7,9 @@
 
 #include "runtime/bench/CudaTimer.h"
 
-#include <algorithm>
-
 using namespace heddle;
 using namespace heddle::bench;
 using namespace heddle::rt::cuda;
-
-Times heddle::bench::timesOf(std::vector<double> milliseconds) {
-  std::sort(milliseconds.begin(), milliseconds.end());
-  size_t count = milliseconds.size();
-  return {(milliseconds[(count - 1) / 2] + milliseconds[count / 2]) / 2,
-          milliseconds.front(), milliseconds.back()};
-}
 
 Result<CudaTimer> CudaTimer::create(const Context &context,
                                     int64_t flushBytes) {

@@ -18,9 +18,6 @@
 
 namespace heddle::bench {
 
-/// Median, least and most of some measurements.
-Times timesOf(std::vector<double> milliseconds);
-
 class CudaTimer {
 public:
   using Work = std::function<Status(const rt::cuda::Stream &)>;

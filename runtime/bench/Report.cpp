@@ -7,6 +7,8 @@
 
 #include "runtime/bench/Report.h"
 
+#include "runtime/bench/CudaBench.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -30,15 +32,8 @@ void Collector::ReportRuns(const std::vector<Run> &runs) {
 void Collector::medians(std::vector<Row> &rows) const {
   for (Row &row : rows) {
     auto found = seconds.find(row.benchmark);
-    if (found == seconds.end())
-      continue;
-    std::vector<double> times = found->second;
-    auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-    std::nth_element(times.begin(), middle, times.end());
-    row.seconds = *middle;
-    if (times.size() % 2 == 0)
-      row.seconds =
-          (row.seconds + *std::max_element(times.begin(), middle)) / 2;
+    if (found != seconds.end())
+      row.seconds = timesOf(found->second).median;
   }
 }
 

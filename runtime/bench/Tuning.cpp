@@ -10,6 +10,7 @@
 #include "bundle/format/File.h"
 #include "bundle/format/Tilings.h"
 #include "bundle/program/Printable.h"
+#include "runtime/bench/CudaBench.h"
 
 #include <nlohmann/json.hpp>
 
@@ -73,14 +74,8 @@ heddle::bench::readCandidates(const std::vector<std::string> &bundles) {
 
 static TuneRow rowOf(size_t candidate, int64_t length, bool finalist,
                      std::vector<double> rates) {
-  std::ranges::sort(rates);
-  const size_t count = rates.size();
-  return {candidate,
-          length,
-          (rates[(count - 1) / 2] + rates[count / 2]) / 2,
-          rates.front(),
-          rates.back(),
-          finalist};
+  const auto [median, least, most] = timesOf(std::move(rates));
+  return {candidate, length, median, least, most, finalist};
 }
 
 Result<TuneResult>

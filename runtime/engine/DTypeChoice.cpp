@@ -14,6 +14,13 @@
 
 namespace heddle::rt {
 
+std::optional<DType> dtypeNamed(std::string_view text) {
+  for (DType dtype : {DType::F32, DType::BF16, DType::F16})
+    if (text == name(dtype))
+      return dtype;
+  return std::nullopt;
+}
+
 Result<std::optional<DType>> storedDType(const std::string &folder) {
   Result<Checkpoint> checkpoint = Checkpoint::open(folder);
   if (!checkpoint)

@@ -15,9 +15,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace heddle::rt {
+
+/// "f32", "bf16" or "f16"; none for another name.
+std::optional<DType> dtypeNamed(std::string_view text);
 
 /// The type that most of a model folder's weights are stored in, by bytes; none
 /// if no tensor has one that models run in. Reads the files' headers only.

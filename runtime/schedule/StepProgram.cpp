@@ -57,12 +57,9 @@ Status StepProgram::beginRun(int64_t totalSteps, int64_t blockSteps) {
                  std::to_string(bundle::maxSteps) + " are");
   for (const bundle::Rule &rule : manifest->rules)
     phases.push_back(bundle::phasesOfSteps(rule, totalSteps, blockSteps));
-  for (const bundle::Selection &selection : manifest->selections) {
-    std::vector<bool> &due = refreshed.emplace_back(totalSteps);
-    for (int64_t step :
-         bundle::plannedSteps(selection.cadence, totalSteps, blockSteps))
-      due[step - 1] = true;
-  }
+  for (const bundle::Selection &selection : manifest->selections)
+    refreshed.push_back(
+        bundle::includesSteps(selection.cadence, totalSteps, blockSteps));
   steps = totalSteps;
   Status status = checkReads();
   if (!status)

@@ -14,25 +14,19 @@ using namespace heddle::explain;
 
 namespace {
 
-/// Each number of a Work once, for all that goes over them.
-constexpr std::array members = {
-    &Work::queryRows,     &Work::keyRows,    &Work::valueRows,
-    &Work::pairs,         &Work::scorePairs, &Work::lsePairs,
-    &Work::projectedRows, &Work::ffnRows,    &Work::logitRows};
-
 double wide(int64_t value) { return static_cast<double>(value); }
 
 } // namespace
 
 Work &Work::operator+=(const Work &other) {
-  for (int64_t Work::*member : members)
+  for (const auto &[name, member] : workMembers)
     this->*member += other.*member;
   return *this;
 }
 
 Work heddle::explain::operator*(const Work &work, int64_t times) {
   Work result = work;
-  for (int64_t Work::*member : members)
+  for (const auto &[name, member] : workMembers)
     result.*member *= times;
   return result;
 }

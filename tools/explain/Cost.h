@@ -18,6 +18,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace heddle::explain {
 
@@ -55,6 +56,18 @@ struct Work {
   Work &operator+=(const Work &other);
   bool operator==(const Work &) const = default;
 };
+
+/// Each number of a Work once, and its key in JSON.
+inline constexpr std::array workMembers = {
+    std::pair("query_rows", &Work::queryRows),
+    std::pair("key_rows", &Work::keyRows),
+    std::pair("value_rows", &Work::valueRows),
+    std::pair("pairs", &Work::pairs),
+    std::pair("score_pairs", &Work::scorePairs),
+    std::pair("lse_pairs", &Work::lsePairs),
+    std::pair("projected_rows", &Work::projectedRows),
+    std::pair("ffn_rows", &Work::ffnRows),
+    std::pair("logit_rows", &Work::logitRows)};
 
 Work operator*(const Work &work, int64_t times);
 

@@ -14,16 +14,10 @@ using nlohmann::ordered_json;
 
 ordered_json heddle::explain::workJson(const ModelShape &shape,
                                        const Work &work) {
-  return {{"operations", operationsOf(shape, work)},
-          {"query_rows", work.queryRows},
-          {"key_rows", work.keyRows},
-          {"value_rows", work.valueRows},
-          {"pairs", work.pairs},
-          {"score_pairs", work.scorePairs},
-          {"lse_pairs", work.lsePairs},
-          {"projected_rows", work.projectedRows},
-          {"ffn_rows", work.ffnRows},
-          {"logit_rows", work.logitRows}};
+  ordered_json json{{"operations", operationsOf(shape, work)}};
+  for (const auto &[name, member] : workMembers)
+    json[name] = work.*member;
+  return json;
 }
 
 ordered_json heddle::explain::partsJson(const ModelShape &shape,

@@ -43,18 +43,8 @@ Status checkRange(const char *what, int64_t value, int64_t most) {
                ", expected 1 to " + std::to_string(most));
 }
 
-/// The steps of each selection's cadence.
-using Due = std::vector<std::set<int64_t>>;
-
-Due dueSteps(const Manifest &manifest, const SimulationRequest &run) {
-  Due due;
-  for (const Selection &selection : manifest.selections) {
-    std::vector<int64_t> steps =
-        plannedSteps(selection.cadence, run.steps, run.blockSteps());
-    due.emplace_back(steps.begin(), steps.end());
-  }
-  return due;
-}
+/// [selection][step - 1]: whether the step is one of the selection's cadence.
+using Due = std::vector<std::vector<bool>>;
 
 /// The first step at which a rule refreshes each selection.
 std::vector<int64_t> firstRefreshes(const Manifest &manifest, const Rule &rule,
@@ -67,7 +57,8 @@ std::vector<int64_t> firstRefreshes(const Manifest &manifest, const Rule &rule,
   for (int64_t step = run.steps; step >= 1; --step)
     for (const Phase::Refresh &refresh :
          rule.phases[timeline[static_cast<size_t>(step - 1)]].refreshes)
-      if (auto of = static_cast<size_t>(refresh.selection); due[of].count(step))
+      if (auto of = static_cast<size_t>(refresh.selection);
+          due[of][static_cast<size_t>(step - 1)])
         first[of] = step;
   return first;
 }
@@ -115,6 +106,7 @@ explainRule(const Manifest &manifest, const Rule &rule,
             const ExplainRequest &request, const Due &due,
             const std::vector<int64_t> &elsewhere) {
   const SimulationRequest &run = request.run;
+  const AlwaysListed always = alwaysListed(manifest, run);
   std::vector<PhaseExplanation> phases(rule.phases.size());
   for (size_t i = 0; i < phases.size(); ++i) {
     const Phase &phase = rule.phases[i];
@@ -123,18 +115,15 @@ explainRule(const Manifest &manifest, const Rule &rule,
     PhaseExplanation &here = phases[i];
     here.kernel = kernel.name;
     here.pattern = words(kernel.terms, manifest);
-    const AlwaysListed always = alwaysListed(manifest, run);
     const Kept kept = keptPairs(
         kernel, manifest,
         {.length = run.length, .prompt = run.prompt, .always = always.keys});
     here.pairs = kept.pairs;
     here.pairsExact =
-        kept.exact &&
-        std::all_of(kernel.terms.begin(), kernel.terms.end(),
-                    [&](const Term &term) {
-                      return term.selection < 0 ||
-                             always.exact[static_cast<size_t>(term.selection)];
-                    });
+        kept.exact && std::ranges::all_of(kernel.terms, [&](const Term &term) {
+          return term.selection < 0 ||
+                 always.exact[static_cast<size_t>(term.selection)];
+        });
     here.refreshesFirst = phase.refreshesFirst;
     for (const Phase::Refresh &refresh : phase.refreshes)
       here.refreshes.push_back(
@@ -153,7 +142,7 @@ explainRule(const Manifest &manifest, const Rule &rule,
     auto refresh = [&] {
       for (size_t i = 0; i < phase.refreshes.size(); ++i) {
         int64_t selection = phase.refreshes[i].selection;
-        if (!due[static_cast<size_t>(selection)].count(step))
+        if (!due[static_cast<size_t>(selection)][static_cast<size_t>(step - 1)])
           continue;
         phases[index].refreshes[i].steps.push_back(step);
         filled.insert(selection);
@@ -161,11 +150,10 @@ explainRule(const Manifest &manifest, const Rule &rule,
     };
     if (phase.refreshesFirst)
       refresh();
-    bool ready = std::all_of(
-        kernel.terms.begin(), kernel.terms.end(), [&](const Term &term) {
-          return !readsList(term) || filled.count(term.selection) ||
-                 elsewhere[static_cast<size_t>(term.selection)] <= step;
-        });
+    bool ready = std::ranges::all_of(kernel.terms, [&](const Term &term) {
+      return !readsList(term) || filled.count(term.selection) ||
+             elsewhere[static_cast<size_t>(term.selection)] <= step;
+    });
     if (!ready)
       phases[index].unfilled.push_back(step);
     if (!phase.refreshesFirst)
@@ -182,7 +170,10 @@ std::vector<RuleExplanation> explainRules(const Manifest &manifest,
                                           const std::vector<size_t> &rules,
                                           const Sources &sources,
                                           const ExplainRequest &request) {
-  const Due due = dueSteps(manifest, request.run);
+  Due due;
+  for (const Selection &selection : manifest.selections)
+    due.push_back(includesSteps(selection.cadence, request.run.steps,
+                                request.run.blockSteps()));
   std::vector<std::vector<int64_t>> first, elsewhere;
   for (const Rule &rule : manifest.rules)
     first.push_back(firstRefreshes(manifest, rule, request, due));
@@ -224,19 +215,16 @@ const Kernel &attentionOf(const Manifest &manifest, const Phase &phase) {
 }
 
 bool reads(const Kernel &kernel, size_t selection) {
-  return std::any_of(kernel.terms.begin(), kernel.terms.end(),
-                     [&](const Term &term) {
-                       return readsList(term) &&
-                              static_cast<size_t>(term.selection) == selection;
-                     });
+  return std::ranges::any_of(kernel.terms, [&](const Term &term) {
+    return readsList(term) && static_cast<size_t>(term.selection) == selection;
+  });
 }
 
 /// Whether one of the rule's phases reads the selection.
 bool reads(const Manifest &manifest, const Rule &rule, size_t selection) {
-  return std::any_of(rule.phases.begin(), rule.phases.end(),
-                     [&](const Phase &phase) {
-                       return reads(attentionOf(manifest, phase), selection);
-                     });
+  return std::ranges::any_of(rule.phases, [&](const Phase &phase) {
+    return reads(attentionOf(manifest, phase), selection);
+  });
 }
 
 /// ListReads::staged of a rule's layers.
@@ -253,11 +241,8 @@ bool isStaged(const Manifest &manifest, const Rule &rule, size_t selection) {
 }
 
 ListReads readsOf(const Manifest &manifest, size_t selection) {
-  ListReads reads{.someRows =
-                      std::any_of(manifest.passes.begin(),
-                                  manifest.passes.end(), [](const Pass &pass) {
-                                    return !pass.computesAllRows();
-                                  })};
+  ListReads reads{.someRows = !std::ranges::all_of(manifest.passes,
+                                                   &Pass::computesAllRows)};
   for (const Kernel &kernel : manifest.kernels)
     for (const Term &term : kernel.terms)
       if (readsList(term) && static_cast<size_t>(term.selection) == selection) {
@@ -307,9 +292,9 @@ SelectionExplanation explainSelection(const Manifest &manifest, size_t index,
     result.keys = first + kept(result.of - prompt);
   }
   result.fasterBelow = fasterBelow(machine, blocks, selection.group);
-  result.read = std::any_of(
-      manifest.rules.begin(), manifest.rules.end(),
-      [&](const Rule &rule) { return reads(manifest, rule, index); });
+  result.read = std::ranges::any_of(manifest.rules, [&](const Rule &rule) {
+    return reads(manifest, rule, index);
+  });
   if (auto above = fallsBackAbove(request.crossovers, manifest.targets,
                                   selection, readsOf(manifest, index)))
     result.fallsBackAbove = *above;
@@ -488,7 +473,6 @@ Result<Explanation> heddle::explain::explainRun(const Manifest &manifest,
   explainRows(result);
   result.planned = takesPlannedSteps(manifest, run.blockSteps()) &&
                    !anyCommit(manifest, &CommitRule::stopAtEos);
-  result.exact = result.cost.certainty == Certainty::Exact;
   const RunCost &cost = result.cost;
   const double dense = amountOf(cost.dense.work, Part::Attention);
   result.share = amountOf(cost.run.work, Part::Attention) / dense;

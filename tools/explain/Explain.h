@@ -19,6 +19,7 @@
 #include "tools/explain/Simulation.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -49,12 +50,6 @@ struct ExplainRequest {
 /// Takes the schedule's text and the table of crossovers of a bundle that has
 /// them.
 void takeFrom(ExplainRequest &request, const bundle::Bundle &bundle);
-
-/// How many positions a set has: what depends on the run has room between both.
-struct RowCount {
-  int64_t least = 0, most = 0;
-  bool exact() const { return least == most; }
-};
 
 /// The steps at which one pass runs, if the run goes as planned.
 struct PassExplanation {
@@ -147,7 +142,6 @@ struct Explanation {
   std::vector<RuleExplanation> rules;
   std::vector<SelectionExplanation> selections;
   std::vector<PassExplanation> passes; ///< none: every step computes all rows
-  RowCount visible;
   RunCost cost;
   Machine machine;                ///< of the cost's seconds
   int64_t cacheBytesPerLayer = 0; ///< of what is kept of rows, at most
@@ -158,7 +152,6 @@ struct Explanation {
   /// Whether the run takes the planned steps: blocks may end by confidence, and
   /// sequences at EOS.
   bool planned = true;
-  bool exact = true; ///< whether the cost is that of every run
 };
 
 /// An error when a number is below 1 or above what the products hold (2^20
@@ -199,6 +192,14 @@ std::string passText(const Manifest &manifest, const bundle::Pass &pass);
 /// "least_similar(keep = 0.25) in block": which rows keep attention over the
 /// keys outside of a set anew; "" if none does.
 std::string refreshedText(const Manifest &manifest, const bundle::Reuse &reuse);
+
+/// The bytes that a layer keeps of a row, by what they are; 0: it doesn't.
+struct KeptPart {
+  const char *name; ///< "keys and values"
+  int64_t bytes;
+};
+std::array<KeptPart, 5> keptOfRow(const ModelShape &shape,
+                                  const bundle::Reuse &reuse);
 
 /// Fills in what concerns rows, from the explanation's manifest and request.
 void explainRows(Explanation &explanation);

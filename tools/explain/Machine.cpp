@@ -51,22 +51,20 @@ constexpr Machine h100 = [] {
   return machine;
 }();
 
+constexpr Machine::Attention cpuAttention = {.dense = 700e9,
+                                             .band = 600e9,
+                                             .blocks = {650e9, 650e9, 650e9},
+                                             .columns = {680e9, 690e9, 700e9},
+                                             .edge = 0};
+
 /// Two cores with AVX-512 and bf16 dot products, without AMX.
 constexpr Machine cpu = {.name = "cpu",
                          .label = "two cores of an AMD EPYC (Zen 5), bf16",
                          .target = "znver5",
                          .products = 850e9,
                          .memory = 25e9,
-                         .whole = {.dense = 700e9,
-                                   .band = 600e9,
-                                   .blocks = {650e9, 650e9, 650e9},
-                                   .columns = {680e9, 690e9, 700e9},
-                                   .edge = 0},
-                         .others = {.dense = 700e9,
-                                    .band = 600e9,
-                                    .blocks = {650e9, 650e9, 650e9},
-                                    .columns = {680e9, 690e9, 700e9},
-                                    .edge = 0},
+                         .whole = cpuAttention,
+                         .others = cpuAttention,
                          .scoring = {.blocks = {500e9, 550e9, 600e9},
                                      .columns = {500e9, 550e9, 600e9},
                                      .blockLogits = 35e9,
@@ -239,8 +237,7 @@ Seconds heddle::explain::secondsOfHead(const Machine &machine,
                                        const ModelShape &shape,
                                        int64_t logitRows) {
   Seconds seconds;
-  LayerStep step;
-  step.work.logitRows = logitRows;
+  const LayerStep step = {.work = {.logitRows = logitRows}};
   seconds.parts[static_cast<size_t>(Part::Head)] =
       std::max(operationsOf(shape, step.work, Part::Head) / machine.products,
                bytesOf(shape, step, Part::Head) / machine.memory);

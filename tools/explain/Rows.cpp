@@ -52,18 +52,33 @@ std::string heddle::explain::refreshedText(const Manifest &manifest,
                    ") in " + rows;
 }
 
+std::array<KeptPart, 5> heddle::explain::keptOfRow(const ModelShape &shape,
+                                                   const Reuse &reuse) {
+  using Attention = Reuse::Attention;
+  const int64_t head = shape.headDim * shape.elementBytes;
+  const int64_t hidden = shape.hidden * shape.elementBytes;
+  const int64_t logSumExp = sizeof(float);
+  return {
+      {{"keys and values", reuse.kv ? 2 * shape.kvHeads * head : 0},
+       {"attention outputs", reuse.attention == Attention::Output ? hidden : 0},
+       {"attention contexts", reuse.keepsContext() ? shape.heads * head : 0},
+       {"attention over keys outside", reuse.attention == Attention::Outside
+                                           ? shape.heads * (head + logSumExp)
+                                           : 0},
+       {"FFN outputs", reuse.ffn ? hidden : 0}}};
+}
+
 void heddle::explain::explainRows(Explanation &explanation) {
   const Manifest &manifest = explanation.manifest;
   const SimulationRequest &run = explanation.request.run;
   const ModelShape &shape = explanation.request.shape;
   const RunCost &cost = explanation.cost;
-  explanation.visible = {cost.visible.first, cost.visible.second};
   for (size_t i = 0; i < manifest.passes.size(); ++i) {
     const Pass &pass = manifest.passes[i];
     PassExplanation &here = explanation.passes.emplace_back();
     here.what = passText(manifest, pass);
-    if (auto [least, most] = cost.rowsOfPass[i]; most > 0)
-      here.rows = {least, most};
+    if (cost.rowsOfPass[i].most > 0)
+      here.rows = cost.rowsOfPass[i];
     here.depends = pass.comparesContexts();
   }
   const std::vector<std::vector<size_t>> passes =
@@ -72,29 +87,19 @@ void heddle::explain::explainRows(Explanation &explanation) {
     for (size_t pass : passes[i])
       explanation.passes[pass].steps.push_back(static_cast<int64_t>(i) + 1);
 
-  const int64_t head = shape.headDim * shape.elementBytes;
-  const int64_t hidden = shape.hidden * shape.elementBytes;
   int64_t widest = 0, all = 0;
   for (int64_t layer = 0; layer < shape.layers; ++layer) {
-    const Reuse &reuse = reuseOf(manifest, layer, shape.layers);
     int64_t row = 0;
-    if (reuse.kv)
-      row += 2 * shape.kvHeads * head;
-    if (reuse.attention == Reuse::Attention::Output)
-      row += hidden;
-    else if (reuse.attention != Reuse::Attention::None)
-      row += shape.heads * head;
-    if (reuse.attention == Reuse::Attention::Outside)
-      row += shape.heads * static_cast<int64_t>(sizeof(float)); // log-sum-exps
-    if (reuse.ffn)
-      row += hidden;
+    for (const KeptPart &part :
+         keptOfRow(shape, reuseOf(manifest, layer, shape.layers)))
+      row += part.bytes;
     widest = std::max(widest, row);
     all += row;
   }
   // Passes that compute all keep nothing that is read.
   if (manifest.passes.empty())
     return;
-  explanation.cacheBytesPerLayer = widest * explanation.visible.most;
+  explanation.cacheBytesPerLayer = widest * cost.visible.most;
   explanation.cacheBytes =
-      static_cast<double>(all) * static_cast<double>(explanation.visible.most);
+      static_cast<double>(all) * static_cast<double>(cost.visible.most);
 }

@@ -42,13 +42,9 @@ public:
       for (const Phase &phase : rule.phases)
         for (const Phase::Measure &each : phase.measures)
           weighs |= each.kernel >= 0;
-    for (const Selection &selection : manifest.selections) {
-      std::vector<bool> &of =
-          due.emplace_back(static_cast<size_t>(request.run.steps));
-      for (int64_t step :
-           plannedSteps(selection.cadence, request.run.steps, blockSteps()))
-        of[static_cast<size_t>(step - 1)] = true;
-    }
+    for (const Selection &selection : manifest.selections)
+      due.push_back(
+          includesSteps(selection.cadence, request.run.steps, blockSteps()));
     cost.rowsOfPass.assign(manifest.passes.size(), {INT64_MAX, 0});
     cost.visible = {INT64_MAX, 0};
   }
@@ -139,8 +135,9 @@ Counter::LayerRows Counter::rowsOf(const SimulatedStep &step, int64_t layer,
   if (compares(step, layer)) {
     const RunLog *log = request.run.follow.get();
     auto at = static_cast<size_t>(step.place.step - 1);
-    if (log && static_cast<size_t>(layer) < log->salient[at].size())
-      rows.salient = log->salient[at][static_cast<size_t>(layer)];
+    if (log && layer < std::ssize(log->passes[at].counters.salientRows))
+      rows.salient =
+          log->passes[at].counters.salientRows[static_cast<size_t>(layer)];
     else
       rows.salient = std::llround(
           request.salientShare *
@@ -376,12 +373,11 @@ StepKind &Counter::kindOf(const SimulatedStep &step) {
     what += "; ";
   std::vector<std::string> patterns, refreshed;
   auto note = [](std::vector<std::string> &list, std::string text) {
-    if (std::find(list.begin(), list.end(), text) == list.end())
+    if (std::ranges::find(list, text) == list.end())
       list.push_back(std::move(text));
   };
   for (size_t rule = 0; rule < manifest.rules.size(); ++rule) {
-    if (std::find(ruleOfLayer.begin(), ruleOfLayer.end(), rule) ==
-        ruleOfLayer.end())
+    if (std::ranges::find(ruleOfLayer, rule) == ruleOfLayer.end())
       continue;
     const Phase &phase = manifest.rules[rule].phases[phaseOf(rule, step.place)];
     note(patterns,
@@ -411,18 +407,17 @@ StepKind &Counter::kindOf(const SimulatedStep &step) {
 }
 
 void Counter::add(const SimulatedStep &step) {
-  const auto n = static_cast<int64_t>(step.visible.size());
-  cost.visible = {std::min(cost.visible.first, n),
-                  std::max(cost.visible.second, n)};
+  auto widen = [](RowCount &count, int64_t rows) {
+    count = {std::min(count.least, rows), std::max(count.most, rows)};
+  };
+  widen(cost.visible, std::ssize(step.visible));
   const Pass *last = nullptr;
   for (const SimulatedLayer &layer : step.layers) {
     if (manifest.passes.empty() || layer.pass == last)
       continue;
     last = layer.pass;
-    auto &[least, most] =
-        cost.rowsOfPass[static_cast<size_t>(last - manifest.passes.data())];
-    least = std::min<int64_t>(least, std::ssize(layer.rows));
-    most = std::max<int64_t>(most, std::ssize(layer.rows));
+    widen(cost.rowsOfPass[static_cast<size_t>(last - manifest.passes.data())],
+          std::ssize(layer.rows));
   }
   Cost all;
   Seconds seconds;
@@ -460,9 +455,7 @@ void Counter::add(const SimulatedStep &step) {
     cost.certainty =
         std::max(cost.certainty, request.salientShare < 1 ? Certainty::About
                                                           : Certainty::AtMost);
-  LayerStep head;
-  head.work.logitRows = step.logitRows;
-  all += explain::costOf(shape, head);
+  all += explain::costOf(shape, {.work = {.logitRows = step.logitRows}});
   seconds += secondsOfHead(request.machine, shape, step.logitRows);
   StepKind &kind = kindOf(step);
   kind.steps.push_back(step.place.step);
@@ -477,20 +470,19 @@ void Counter::add(const SimulatedStep &step) {
 
 /// Whether it can matter which tokens are committed, not only how many.
 bool dependsOnOrder(const Manifest &manifest) {
-  return std::any_of(manifest.positions.begin(), manifest.positions.end(),
-                     [](const Positions &set) {
-                       switch (set.kind) {
-                       case Positions::Kind::All:
-                       case Positions::Kind::Prompt:
-                       case Positions::Kind::Response:
-                       case Positions::Kind::Block:
-                       case Positions::Kind::BeforeBlock:
-                       case Positions::Kind::FromBlock:
-                         return false;
-                       default:
-                         return true;
-                       }
-                     });
+  return std::ranges::any_of(manifest.positions, [](const Positions &set) {
+    switch (set.kind) {
+    case Positions::Kind::All:
+    case Positions::Kind::Prompt:
+    case Positions::Kind::Response:
+    case Positions::Kind::Block:
+    case Positions::Kind::BeforeBlock:
+    case Positions::Kind::FromBlock:
+      return false;
+    default:
+      return true;
+    }
+  });
 }
 
 /// Rows through the LM head at each step of a dense run: what of a block is
@@ -578,12 +570,6 @@ bool changesBetweenRefreshes(const Manifest &manifest) {
   });
 }
 
-std::string percent(double of, double all) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f%%", all > 0 ? 100 * of / all : 0);
-  return text;
-}
-
 } // namespace
 
 RunCost heddle::explain::costOfDense(const RunCostRequest &request,
@@ -594,21 +580,21 @@ RunCost heddle::explain::costOfDense(const RunCostRequest &request,
     rows += n;
     pairs += shape.heads * n * n;
   }
-  LayerStep layer;
-  layer.rows = layer.visible = layer.attended = rows;
-  layer.whole = true;
-  layer.work = {.queryRows = rows,
-                .keyRows = rows,
-                .valueRows = rows,
-                .pairs = pairs,
-                .projectedRows = rows,
-                .ffnRows = rows};
+  const LayerStep layer = {.work = {.queryRows = rows,
+                                    .keyRows = rows,
+                                    .valueRows = rows,
+                                    .pairs = pairs,
+                                    .projectedRows = rows,
+                                    .ffnRows = rows},
+                           .rows = rows,
+                           .visible = rows,
+                           .attended = rows,
+                           .whole = true};
   RunCost cost;
   for (int64_t each : denseLogitRows(request.run)) {
-    LayerStep head;
-    head.work.logitRows = each * std::ssize(lengths);
-    cost.run += explain::costOf(shape, head);
-    cost.seconds += secondsOfHead(request.machine, shape, head.work.logitRows);
+    const int64_t logitRows = each * std::ssize(lengths);
+    cost.run += explain::costOf(shape, {.work = {.logitRows = logitRows}});
+    cost.seconds += secondsOfHead(request.machine, shape, logitRows);
     ++cost.steps;
   }
   const int64_t times = shape.layers * cost.steps;
@@ -693,8 +679,7 @@ std::string heddle::explain::idleStepsText(const Manifest &manifest,
   if (least <= tokens)
     return "";
   return "a block takes at least " + std::to_string(least) +
-         " steps, but it has " + std::to_string(tokens) +
-         (tokens == 1 ? " token" : " tokens") +
+         " steps, but it has " + counted(tokens, "token") +
          ": later steps find nothing to commit";
 }
 
@@ -708,23 +693,34 @@ const char *heddle::explain::speedBoundText(Certainty certainty) {
   return certainty == Certainty::AtMost ? "at least " : boundText(certainty);
 }
 
+std::string heddle::explain::counted(int64_t count, const std::string &what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+std::string heddle::explain::percentOf(double of, double all) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f%%", all > 0 ? 100 * of / all : 0);
+  return text;
+}
+
 std::string heddle::explain::shareText(const ModelShape &shape, const Cost &run,
                                        const Cost &dense, Certainty certainty) {
   auto share = [&](Part part) {
-    return percent(amountOf(run.work, part), amountOf(dense.work, part));
+    return percentOf(amountOf(run.work, part), amountOf(dense.work, part));
   };
   auto wide = [](int64_t rows) { return static_cast<double>(rows); };
   std::string text =
       "of a dense run: operations " + std::string(boundText(certainty)) +
-      percent(operationsOf(shape, run.work), operationsOf(shape, dense.work)) +
-      ", bytes " + percent(sumOf(run.bytes), sumOf(dense.bytes)) + "; rows " +
+      percentOf(operationsOf(shape, run.work),
+                operationsOf(shape, dense.work)) +
+      ", bytes " + percentOf(sumOf(run.bytes), sumOf(dense.bytes)) + "; rows " +
       share(Part::Qkv) + " (QKV), " +
-      percent(wide(run.work.queryRows), wide(dense.work.queryRows)) +
+      percentOf(wide(run.work.queryRows), wide(dense.work.queryRows)) +
       " (attention), " + share(Part::Ffn) + " (FFN), " + share(Part::Head) +
       " (LM head); attention " + share(Part::Attention) + " of the pairs";
   if (amountOf(run.work, Part::Scoring) > 0)
     text +=
-        ", scoring another " + percent(amountOf(run.work, Part::Scoring),
-                                       amountOf(dense.work, Part::Attention));
+        ", scoring another " + percentOf(amountOf(run.work, Part::Scoring),
+                                         amountOf(dense.work, Part::Attention));
   return text;
 }

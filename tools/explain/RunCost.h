@@ -42,6 +42,13 @@ struct RunCostRequest {
   double salientShare = 1; ///< of the rows in question, in every layer
 };
 
+/// How many positions steps have: what depends on the run has room between
+/// both.
+struct RowCount {
+  int64_t least = 0, most = 0;
+  bool exact() const { return least == most; }
+};
+
 /// Steps that do the same: the same pass, phases and refreshes.
 struct StepKind {
   std::string what; ///< "computes block; dense; refreshes cols"
@@ -64,10 +71,8 @@ struct RunCost {
   int64_t sequences = 1; ///< SimulatedStep::sequences
   std::vector<Work> ofStep;
   std::vector<StepKind> kinds;
-  /// Of each pass, the fewest and the most rows that one of its steps carries
-  /// through the layers; likewise of the visible positions.
-  std::vector<std::pair<int64_t, int64_t>> rowsOfPass;
-  std::pair<int64_t, int64_t> visible{0, 0};
+  std::vector<RowCount> rowsOfPass; ///< that its steps carry through the layers
+  RowCount visible;
 };
 
 /// An error when the schedule cannot run at these lengths.
@@ -89,6 +94,12 @@ const char *boundText(Certainty certainty);
 /// The same before how many times as fast a run is: "at least " where its time
 /// is at most so long.
 const char *speedBoundText(Certainty certainty);
+
+/// "1 token", "3 tokens".
+std::string counted(int64_t count, const std::string &what);
+
+/// "61.0%".
+std::string percentOf(double of, double all);
 
 /// One line, also of what was counted: "of a dense run: operations 61.0%, ...".
 std::string shareText(const ModelShape &shape, const Cost &run,

@@ -79,7 +79,7 @@ similaritiesBefore(const explain::SimulationRequest &request, size_t pass,
                    size_t layers) {
   std::vector<std::optional<double>> found(layers);
   if (request.follow) {
-    found = request.follow->similarity[pass];
+    found = request.follow->passes[pass].counters.similarity;
     found.resize(layers);
   } else if (request.drifts) {
     found.assign(layers, -1);
@@ -182,6 +182,9 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
                  ? found->get<int64_t>()
                  : missing;
     };
+    auto isInt32 = [](int64_t value) {
+      return value >= 0 && value <= INT32_MAX;
+    };
     // A batch's may say so in any of these first.
     bool several = json.contains("prompt_lengths") &&
                    json["prompt_lengths"].is_array() &&
@@ -212,8 +215,8 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
     }
     if (!json.contains("commits") || !json["commits"].is_array())
       return bad("has no commits");
-    std::vector<RunLog::Commit> &commits = log.commits.emplace_back();
-    const int64_t pass = std::ssize(log.commits);
+    rt::StepOutcome &made = log.passes.emplace_back();
+    const int64_t pass = std::ssize(log.passes);
     if (const int64_t step = numberOf(json, "step", pass); step != pass)
       return Error("line " + std::to_string(number) +
                    " of the log is of step " + std::to_string(step) +
@@ -224,63 +227,57 @@ Result<explain::RunLog> explain::readRunLog(const std::string &text) {
         return bad("commits tokens of no sequence");
       const int64_t position = numberOf(commit, "position", -1);
       const int64_t token = numberOf(commit, "token", 0);
-      if (position < 0 || position > INT32_MAX || token < 0 ||
-          token > INT32_MAX)
+      if (!isInt32(position) || !isInt32(token))
         return bad("commits at no position, or no token");
-      commits.push_back(
-          {static_cast<int32_t>(position), static_cast<int32_t>(token),
-           commit.contains("revoked") && commit["revoked"] == true,
-           commit.contains("edited") && commit["edited"] == true,
-           numberOf(commit, "step", 0)});
+      made.commits.push_back(
+          {.position = position,
+           .token = static_cast<int32_t>(token),
+           .revoked = commit.contains("revoked") && commit["revoked"] == true,
+           .edited = commit.contains("edited") && commit["edited"] == true,
+           .step = numberOf(commit, "step", 0)});
     }
-    std::optional<RunLog::Verified> &verified = log.verified.emplace_back();
+    made.logitRows = numberOf(json, "logit_rows", -1);
     if (json.contains("verified")) {
       const nlohmann::json &all = json["verified"];
       const bool one = all.is_array() && all.size() == 1 && all[0].is_object();
-      verified.emplace();
-      verified->copies = one ? numberOf(all[0], "copies", 0) : 0;
-      verified->steps = one ? numberOf(all[0], "steps", 0) : 0;
-      verified->logitRows = numberOf(json, "logit_rows", -1);
-      if (verified->steps < 1 || verified->steps > verified->copies ||
-          verified->copies > 1 + bundle::maxDrafts || verified->logitRows < 0)
+      const rt::Verified verified = {
+          .copies = one ? numberOf(all[0], "copies", 0) : 0,
+          .steps = one ? numberOf(all[0], "steps", 0) : 0};
+      if (verified.steps < 1 || verified.steps > verified.copies ||
+          verified.copies > 1 + bundle::maxDrafts || made.logitRows < 0)
         return bad("verifies no number of copies of the one sequence");
+      made.verified = {verified};
     }
-    std::vector<RunLog::Prediction> &predictions =
-        log.predictions.emplace_back();
     if (json.contains("predictions") && json["predictions"].is_array())
       for (const nlohmann::json &each : json["predictions"]) {
         const int64_t position =
             each.is_object() ? numberOf(each, "position", -1) : -1;
-        if (position < 0 || position > INT32_MAX ||
-            numberOf(each, "sequence", -1) != 0 ||
+        if (!isInt32(position) || numberOf(each, "sequence", -1) != 0 ||
             !each.contains("confidence") || !each["confidence"].is_number())
           return bad("predicts at no position of the one sequence, or without "
                      "a confidence");
-        predictions.push_back(
-            {static_cast<int32_t>(position), each["confidence"].get<double>()});
+        made.predictions.push_back(
+            {0, position, each["confidence"].get<double>()});
       }
-    std::vector<std::optional<double>> &similarity =
-        log.similarity.emplace_back();
     if (json.contains("similarity") && json["similarity"].is_array())
       for (const nlohmann::json &one : json["similarity"]) {
         if (!one.is_number() && !one.is_null())
           return bad("has a similarity that is no number");
-        similarity.push_back(one.is_number()
-                                 ? std::optional<double>(one.get<double>())
-                                 : std::nullopt);
+        made.counters.similarity.push_back(
+            one.is_number() ? std::optional<double>(one.get<double>())
+                            : std::nullopt);
       }
-    log.rows.push_back(numberOf(json, "rows", -1));
-    if (json.contains("rows") && log.rows.back() < 0)
+    made.rowsComputed = numberOf(json, "rows", -1);
+    if (json.contains("rows") && made.rowsComputed < 0)
       return bad("computes no number of rows");
-    std::vector<int64_t> &salient = log.salient.emplace_back();
     if (json.contains("salient_rows") && json["salient_rows"].is_array())
       for (const nlohmann::json &rows : json["salient_rows"]) {
-        if (!rows.is_number_integer() || rows < 0 || rows > INT32_MAX)
+        if (!rows.is_number_integer() || !isInt32(rows.get<int64_t>()))
           return bad("has salient rows that are no number of rows");
-        salient.push_back(rows.get<int64_t>());
+        made.counters.salientRows.push_back(rows.get<int64_t>());
       }
   }
-  if (log.commits.empty())
+  if (log.passes.empty())
     return Error("the log has no step, expected what heddle-run --steps-json "
                  "writes");
   return log;
@@ -344,14 +341,15 @@ explain::simulate(const bundle::Manifest &manifest,
   rt::SequenceRun run(prompt, options, config, manifest.commit,
                       manifest.datedCommits);
   if (request.follow && bundle::readsConfidences(manifest) &&
-      std::ranges::all_of(request.follow->predictions,
-                          [](const auto &step) { return step.empty(); }))
+      std::ranges::all_of(request.follow->passes, [](const auto &pass) {
+        return pass.predictions.empty();
+      }))
     return Error("the schedule goes by the confidence of earlier predictions, "
                  "of which the log says nothing; write it with heddle-run "
                  "--steps-json and this schedule");
   if (request.follow &&
-      std::ranges::any_of(request.follow->verified, [&](const auto &pass) {
-        return pass.has_value() != manifest.commit.verifies();
+      std::ranges::any_of(request.follow->passes, [&](const auto &pass) {
+        return pass.verified.empty() == manifest.commit.verifies();
       }))
     return Error(std::string("the log ") +
                  (manifest.commit.verifies()
@@ -372,7 +370,7 @@ explain::simulate(const bundle::Manifest &manifest,
   std::vector<double> confidence;
   const int64_t last =
       request.follow
-          ? std::ssize(request.follow->commits)
+          ? std::ssize(request.follow->passes)
           : std::max(request.steps + options.genLength,
                      maxSimulated / std::max<int64_t>(1, request.length));
   const int64_t patience = rt::longestIdle(manifest, request.steps);
@@ -382,6 +380,8 @@ explain::simulate(const bundle::Manifest &manifest,
   int64_t passes = 0; ///< before this one, each of a step unless it verifies
   for (; !run.done() && passes < last; ++passes) {
     const auto pass = static_cast<size_t>(passes);
+    const rt::StepOutcome *logged =
+        request.follow ? &request.follow->passes[pass] : nullptr;
     if (rows.inStep())
       drift.finish(rows.place(),
                    similaritiesBefore(request, pass, drift.layers().size()));
@@ -406,10 +406,14 @@ explain::simulate(const bundle::Manifest &manifest,
         run.needsShadow(before) ? run.blockEnd() - run.blockBegin() : 0;
     const int64_t ofEach = std::ssize(active) + shadowRows;
     int64_t sequences = 1;
-    RunLog::Verified verified;
-    if (request.follow) {
-      const int64_t all = request.follow->rows[pass];
-      verified = request.follow->verified[pass].value_or(verified);
+    rt::Verified verified{.copies = 1, .steps = 1};
+    int64_t logitRows = 0;
+    if (logged) {
+      const int64_t all = logged->rowsComputed;
+      if (!logged->verified.empty()) {
+        verified = logged->verified.front();
+        logitRows = logged->logitRows;
+      }
       sequences = verified.copies;
       // Classifier-free guidance runs the sequence a second time, with masks in
       // place of the prompt: the same rows and keys.
@@ -440,8 +444,8 @@ explain::simulate(const bundle::Manifest &manifest,
           confidenceAt(request.seed, run.place().step, position));
     int64_t quota =
         std::min(run.quota(), static_cast<int64_t>(candidates.size()));
-    if (request.follow) {
-      for (const RunLog::Prediction &each : request.follow->predictions[pass]) {
+    if (logged) {
+      for (const rt::Prediction &each : logged->predictions) {
         if (each.position >= request.length ||
             run.masked()[static_cast<size_t>(each.position)] == 0)
           return Error("step " + std::to_string(run.place().step) +
@@ -460,8 +464,8 @@ explain::simulate(const bundle::Manifest &manifest,
     edited.clear();
     std::vector<int32_t> tokens; // of `commits`
     std::vector<int64_t> steps;  // likewise
-    if (request.follow) {
-      for (const RunLog::Commit &commit : request.follow->commits[pass]) {
+    if (logged) {
+      for (const rt::Commit &commit : logged->commits) {
         const bool inside = commit.position >= request.prompt &&
                             commit.position < request.length;
         const bool changes = commit.revoked || commit.edited;
@@ -479,11 +483,12 @@ explain::simulate(const bundle::Manifest &manifest,
               (changes ? ", whose token is to stay" : ", which is not masked") +
               ": it is of a run with other lengths or another "
               "schedule");
+        const auto position = static_cast<int32_t>(commit.position);
         if (commit.edited) {
-          edited.emplace_back(commit.position, commit.token);
+          edited.emplace_back(position, commit.token);
           continue;
         }
-        (commit.revoked ? revoked : commits).push_back(commit.position);
+        (commit.revoked ? revoked : commits).push_back(position);
         if (commit.revoked)
           continue;
         tokens.push_back(commit.token);
@@ -531,10 +536,9 @@ explain::simulate(const bundle::Manifest &manifest,
               .among = layers.partly(),
               .shadowRows = shadowRows,
               .masked = run.masked(),
-              .logitRows = verified.logitRows > 0
-                               ? verified.logitRows
-                               : sequences * (std::ssize(candidates) +
-                                              std::ssize(again)),
+              .logitRows = logitRows > 0 ? logitRows
+                                         : sequences * (std::ssize(candidates) +
+                                                        std::ssize(again)),
               .commits = commits,
               .revoked = revoked});
     const bool several = request.follow && manifest.commit.verifies();

@@ -17,6 +17,7 @@
 
 #include "bundle/Result.h"
 #include "bundle/program/Manifest.h"
+#include "runtime/denoise/StepEngine.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -31,35 +32,11 @@ namespace heddle::explain {
 
 /// What a run did: heddle-run's --steps-json of one prompt.
 struct RunLog {
-  struct Commit {
-    int32_t position = 0, token = 0;
-    bool revoked = false; ///< a mask again
-    bool edited = false;  ///< in the place of another token
-    int64_t step = 0;     ///< of the sequence, where drafts are verified
-  };
-  std::vector<std::vector<Commit>> commits; ///< [steps]
-  /// [steps]: how many steps of the sequence this one made, of how many copies,
-  /// and their rows through the LM head, where drafts are verified.
-  struct Verified {
-    int64_t copies = 1, steps = 1, logitRows = 0;
-  };
-  std::vector<std::optional<Verified>> verified;
-  struct Prediction {
-    int32_t position = 0;
-    double confidence = 0;
-  };
-  /// [steps]: of all positions that a step could commit, where the run's
-  /// schedule goes by their confidences; none in other runs.
-  std::vector<std::vector<Prediction>> predictions;
-  /// [steps]: rows that the step carried through the layers, of all sequences;
-  /// -1 where the log doesn't say.
-  std::vector<int64_t> rows;
-  /// [steps][layers]: rows that a layer found to have changed, of all
-  /// sequences; empty at steps that look for none.
-  std::vector<std::vector<int64_t>> salient;
-  /// [steps][layers of drift]: the similarity that the step before found, of
-  /// schedules with cadences by drift; of later sequences behind it.
-  std::vector<std::vector<std::optional<double>>> similarity;
+  /// Its forward passes, as they were told: commits, predictions where the
+  /// run's schedule goes by them, what was verified, rows through the layers
+  /// and the LM head (-1 where the log doesn't say) and, in `counters`, the
+  /// layers' salient rows and similarities.
+  std::vector<rt::StepOutcome> passes;
   /// What the last line says of the run; none where the run did not end.
   struct Lengths {
     int64_t prompt = 0, genLength = 0, steps = 0, blockLength = 0;

@@ -46,10 +46,6 @@ std::string bytesText(int64_t bytes) {
   return text;
 }
 
-std::string counted(int64_t count, const std::string &what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 /// Breaks a list at its commas, so that no line is longer than `width`.
 std::string wrapped(const std::string &list, const std::string &indent,
                     size_t width) {
@@ -168,7 +164,7 @@ std::string rowsText(const Explanation &explanation) {
     text += "  visible on " + toString(manifest.allVisible) + ": all\n";
   if (manifest.visible >= 0)
     text += "  visible: " + toString(manifest, manifest.visible) + ", " +
-            countText(explanation.visible) + "\n";
+            countText(explanation.cost.visible) + "\n";
   for (const PassExplanation &pass : explanation.passes) {
     text +=
         "  " + counted(static_cast<int64_t>(pass.steps.size()), "step") +
@@ -395,10 +391,17 @@ static std::string secondsText(double value) {
 static std::string costText(const Explanation &explanation) {
   const RunCost &cost = explanation.cost;
   const ModelShape &shape = explanation.request.shape;
-  char line[160];
-  std::snprintf(line, sizeof(line), "\n%-17s %15s %9s %12s %9s %10s\n", "part",
-                "rows or pairs", "of dense", "operations", "bytes", "time");
-  std::string text = line;
+  std::string text = "\n";
+  auto add = [&](const std::string &part, const std::string &amount,
+                 const std::string &share, const std::string &operations,
+                 const std::string &bytes, const std::string &time) {
+    char line[160];
+    std::snprintf(line, sizeof(line), "%-17s %15s %9s %12s %9s %10s\n",
+                  part.c_str(), amount.c_str(), share.c_str(),
+                  operations.c_str(), bytes.c_str(), time.c_str());
+    text += line;
+  };
+  add("part", "rows or pairs", "of dense", "operations", "bytes", "time");
   for (Part part : allParts) {
     double amount = amountOf(cost.run.work, part);
     if (part == Part::Scoring && amount == 0)
@@ -406,20 +409,14 @@ static std::string costText(const Explanation &explanation) {
     auto index = static_cast<size_t>(part);
     double dense = amountOf(cost.dense.work,
                             part == Part::Scoring ? Part::Attention : part);
-    std::snprintf(
-        line, sizeof(line), "%-17s %15s %9s %12s %9s %10s\n", nameOf(part),
-        (scaled(amount) + (isOfPairs(part) ? " pairs" : " rows")).c_str(),
-        percent(dense > 0 ? amount / dense : 0).c_str(),
-        (scaled(operationsOf(shape, cost.run.work, part)) + "FLOP").c_str(),
-        bytesText(static_cast<int64_t>(std::min(4.6e18, cost.run.bytes[index])))
-            .c_str(),
-        secondsText(cost.seconds.parts[index]).c_str());
-    text += line;
+    add(nameOf(part), scaled(amount) + (isOfPairs(part) ? " pairs" : " rows"),
+        percent(dense > 0 ? amount / dense : 0),
+        scaled(operationsOf(shape, cost.run.work, part)) + "FLOP",
+        bytesText(
+            static_cast<int64_t>(std::min(4.6e18, cost.run.bytes[index]))),
+        secondsText(cost.seconds.parts[index]));
   }
-  std::snprintf(line, sizeof(line), "%-17s %15s %9s %12s %9s %10s\n",
-                "norms, launches", "", "", "", "",
-                secondsText(cost.seconds.between).c_str());
-  text += line;
+  add("norms, launches", "", "", "", "", secondsText(cost.seconds.between));
   text += "\nkinds of steps\n";
   for (const StepKind &kind : cost.kinds) {
     auto count = static_cast<int64_t>(kind.steps.size());
@@ -444,10 +441,9 @@ static std::string driftText(const Explanation &explanation) {
   for (const Cadence &drift : drifts)
     text += (text.empty() ? "" : "; ") + toString(drift);
   const auto [fewest, most] = stepsByDrift(explanation);
-  char share[32];
-  std::snprintf(share, sizeof(share), "%.1f%%",
-                100 * cost.mostOperations /
-                    operationsOf(explanation.request.shape, cost.dense.work));
+  const std::string share =
+      percentOf(cost.mostOperations,
+                operationsOf(explanation.request.shape, cost.dense.work));
   return text + ": which steps are " + (drifts.size() == 1 ? "its" : "theirs") +
          ", the run decides; counted are the fewest, " +
          std::to_string(fewest) +
@@ -463,11 +459,10 @@ static std::string draftsText(const Explanation &explanation) {
   const SimulationRequest &run = explanation.request.run;
   if (drafts == 0 || run.follow)
     return "";
-  char share[32];
-  std::snprintf(
-      share, sizeof(share), "%.1f%%",
-      100 * explanation.cost.mostOperations /
-          operationsOf(explanation.request.shape, explanation.cost.dense.work));
+  const RunCost &cost = explanation.cost;
+  const std::string share =
+      percentOf(cost.mostOperations,
+                operationsOf(explanation.request.shape, cost.dense.work));
   return "verifies up to " + counted(drafts, "draft") +
          " in a forward pass: how many hold, the run decides; counted is each "
          "step once, in a pass of its own, and where none holds operations are "
@@ -545,10 +540,8 @@ static std::vector<RuleExplanation>
 likeOnesTogether(const std::vector<RuleExplanation> &rules) {
   std::vector<RuleExplanation> result;
   for (const RuleExplanation &rule : rules) {
-    auto like = std::find_if(result.begin(), result.end(),
-                             [&](const RuleExplanation &other) {
-                               return other.phases == rule.phases;
-                             });
+    auto like =
+        std::ranges::find(result, rule.phases, &RuleExplanation::phases);
     if (like == result.end()) {
       result.push_back(rule);
       continue;
@@ -649,6 +642,10 @@ static ordered_json costJson(const Explanation &explanation) {
   return json;
 }
 
+static ordered_json rowsJson(RowCount rows) {
+  return {{"least", rows.least}, {"most", rows.most}};
+}
+
 std::string heddle::explain::toJson(const Explanation &explanation) {
   const ExplainRequest &request = explanation.request;
   ordered_json json;
@@ -667,10 +664,9 @@ std::string heddle::explain::toJson(const Explanation &explanation) {
   json["cost"] = costJson(explanation);
   json["share_of_dense"] = explanation.share;
   json["share_scored"] = explanation.scoreShare;
-  json["exact"] = explanation.exact;
+  json["exact"] = explanation.cost.certainty == Certainty::Exact;
   json["dense_pairs"] = explanation.densePairs;
-  json["visible_rows"] = {{"least", explanation.visible.least},
-                          {"most", explanation.visible.most}};
+  json["visible_rows"] = rowsJson(explanation.cost.visible);
   json["cache_bytes_per_layer"] = explanation.cacheBytesPerLayer;
   json["positions"] = ordered_json::array();
   for (size_t i = 0; i < explanation.manifest.positions.size(); ++i)
@@ -681,14 +677,11 @@ std::string heddle::explain::toJson(const Explanation &explanation) {
            {"is", spelling.apply(definitionOf(explanation.manifest,
                                               static_cast<int64_t>(i)))}});
   json["passes"] = ordered_json::array();
-  for (const PassExplanation &pass : explanation.passes) {
-    ordered_json item;
-    item["steps"] = pass.steps;
-    item["computes"] = spelling.apply(pass.what);
-    item["rows"] = {{"least", pass.rows.least}, {"most", pass.rows.most}};
-    item["depends_on_run"] = pass.depends;
-    json["passes"].push_back(std::move(item));
-  }
+  for (const PassExplanation &pass : explanation.passes)
+    json["passes"].push_back({{"steps", pass.steps},
+                              {"computes", spelling.apply(pass.what)},
+                              {"rows", rowsJson(pass.rows)},
+                              {"depends_on_run", pass.depends}});
   json["rules"] = ordered_json::array();
   for (const RuleExplanation &rule : explanation.rules) {
     ordered_json item;
@@ -706,21 +699,16 @@ std::string heddle::explain::toJson(const Explanation &explanation) {
       entry["pairs_exact"] = phase.pairsExact;
       entry["refreshes_first"] = phase.refreshesFirst;
       entry["refreshes"] = ordered_json::array();
-      for (const PhaseExplanation::Refresh &refresh : phase.refreshes) {
-        ordered_json one;
-        one["selection"] = refresh.selection;
-        one["steps"] = refresh.steps;
-        entry["refreshes"].push_back(std::move(one));
-      }
+      for (const PhaseExplanation::Refresh &refresh : phase.refreshes)
+        entry["refreshes"].push_back(
+            {{"selection", refresh.selection}, {"steps", refresh.steps}});
       if (!phase.measures.empty())
         entry["measures"] = ordered_json::array();
       for (const PhaseExplanation::Measure &each : phase.measures) {
-        ordered_json one;
-        one["cadence"] = spelling.apply(each.cadence);
-        one["layer"] = each.layer;
+        entry["measures"].push_back(
+            {{"cadence", spelling.apply(each.cadence)}, {"layer", each.layer}});
         if (!each.kernel.empty())
-          one["kernel"] = each.kernel;
-        entry["measures"].push_back(std::move(one));
+          entry["measures"].back()["kernel"] = each.kernel;
       }
       entry["unfilled"] = phase.unfilled;
       item["phases"].push_back(std::move(entry));
@@ -744,13 +732,12 @@ std::string heddle::explain::toJson(const Explanation &explanation) {
     item["lists"] = ordered_json::array();
     for (size_t i = 0; i < selection.lists.size(); ++i) {
       const SelectionExplanation::Lists &lists = selection.lists[i];
-      ordered_json entry;
-      entry["target"] = explanation.manifest.targets[i].cpu;
-      entry["encoding"] =
-          lists.encoding ? ordered_json(nameOf(*lists.encoding)) : nullptr;
-      entry["bytes_per_layer"] = lists.bytesPerLayer;
-      entry["bytes"] = lists.bytes;
-      item["lists"].push_back(std::move(entry));
+      item["lists"].push_back(
+          {{"target", explanation.manifest.targets[i].cpu},
+           {"encoding",
+            lists.encoding ? ordered_json(nameOf(*lists.encoding)) : nullptr},
+           {"bytes_per_layer", lists.bytesPerLayer},
+           {"bytes", lists.bytes}});
     }
     json["selections"].push_back(std::move(item));
   }

@@ -141,11 +141,13 @@ int writeTo(const std::string &output, std::string_view contents,
   return status ? Good : report(status.error());
 }
 
-int dumpSection(const Bundle &bundle, const DumpOptions &options) {
-  const std::vector<Bundle::SectionInfo> &table = bundle.sections();
+int dumpSection(const DumpOptions &options) {
+  Result<Bundle> bundle = Bundle::readSections(options.file);
+  if (!bundle)
+    return report(bundle.error());
   std::string names;
   bool found = false;
-  for (const Bundle::SectionInfo &info : table) {
+  for (const Bundle::SectionInfo &info : bundle->sections()) {
     found |= info.name == options.section;
     names += (names.empty() ? "" : ", ") + info.name;
   }
@@ -153,16 +155,16 @@ int dumpSection(const Bundle &bundle, const DumpOptions &options) {
     return report(Error(printablePath(options.file) +
                         ": there is no section \"" +
                         printable(options.section) + "\", there are " + names));
-  std::string_view contents = bundle.section(options.section);
-  return writeTo(options.output, contents, options.file);
+  return writeTo(options.output, bundle->section(options.section),
+                 options.file);
 }
 
 int dump(const DumpOptions &options) {
+  if (!options.section.empty())
+    return dumpSection(options);
   Result<Bundle> bundle = Bundle::read(options.file);
   if (!bundle)
     return report(bundle.error());
-  if (!options.section.empty())
-    return dumpSection(*bundle, options);
   if (options.json) {
     print(bundle->section(manifestSection));
     return finish(Good);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Completion.h"
+#include "SourceText.h"
 
 #include "bundle/program/Scores.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
@@ -102,7 +103,6 @@ private:
   void suggestOps();
   void suggestWords(bool atOp);
   void suggestValues();
-  std::string operation() const;
 
   mlir::MLIRContext &context;
   StringRef text;
@@ -209,16 +209,6 @@ bool Asking::typeFits(StringRef type) {
   return fits;
 }
 
-/// The op of the line, without its prefix.
-std::string Asking::operation() const {
-  StringRef line = text.drop_front(place.line).ltrim();
-  if (line.starts_with("%"))
-    line = line.drop_front(std::min(line.find('=') + 1, line.size())).ltrim();
-  line.consume_front("heddle.");
-  return line.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; })
-      .str();
-}
-
 void Asking::suggestOps() {
   const bool makesValue = text.rtrim(" \t").ends_with("=");
   for (const mlir::heddle::OpReference &op : mlir::heddle::allOps()) {
@@ -233,7 +223,7 @@ void Asking::suggestOps() {
 }
 
 void Asking::suggestWords(bool atOp) {
-  const std::string op = operation();
+  StringRef op = operationOf(text.drop_front(place.line));
   llvm::StringSet<> seen;
   for (const mlir::heddle::FormReference &form : mlir::heddle::allForms()) {
     if (!form.op.empty() && form.op != op)

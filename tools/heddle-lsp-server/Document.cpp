@@ -122,10 +122,11 @@ std::vector<lsp::Diagnostic> Document::diagnostics() const {
   return all;
 }
 
-std::vector<lsp::CodeAction> Document::actions(lsp::Range range) const {
+std::vector<lsp::CodeAction>
+Document::actions(const lsp::CodeActionParams &params) const {
   std::vector<lsp::CodeAction> actions;
-  const size_t begin = source.offsetOf(range.start);
-  const size_t end = source.offsetOf(range.end);
+  const size_t begin = source.offsetOf(params.range.start);
+  const size_t end = source.offsetOf(params.range.end);
   for (const Finding &finding : findings) {
     if (finding.end < begin || finding.begin > end)
       continue;
@@ -185,27 +186,29 @@ std::optional<Document::Name> Document::nameAt(size_t offset) const {
   return std::nullopt;
 }
 
-std::vector<lsp::Location> Document::definition(lsp::Position position) const {
-  std::optional<Name> name = nameAt(source.offsetOf(position));
+std::vector<lsp::Location>
+Document::definition(const lsp::TextDocumentPositionParams &params) const {
+  std::optional<Name> name = nameAt(source.offsetOf(params.position));
   if (!name || !name->definition.isValid())
     return {};
   return {{uri, rangeOf(name->definition)}};
 }
 
-std::vector<lsp::Location> Document::references(lsp::Position position,
-                                                bool withDefinition) const {
-  std::optional<Name> name = nameAt(source.offsetOf(position));
+std::vector<lsp::Location>
+Document::references(const lsp::ReferenceParams &params) const {
+  std::optional<Name> name = nameAt(source.offsetOf(params.position));
   std::vector<lsp::Location> all;
   if (!name)
     return all;
-  if (withDefinition && name->definition.isValid())
+  if (params.context.includeDeclaration && name->definition.isValid())
     all.emplace_back(uri, rangeOf(name->definition));
   for (llvm::SMRange use : name->uses)
     all.emplace_back(uri, rangeOf(use));
   return all;
 }
 
-std::vector<lsp::DocumentSymbol> Document::symbols() const {
+std::vector<lsp::DocumentSymbol>
+Document::symbols(const lsp::DocumentSymbolParams &) const {
   std::vector<lsp::DocumentSymbol> all;
   if (!reading || !reading->module())
     return all;
@@ -243,19 +246,15 @@ std::string Document::operationAt(size_t offset) const {
   // It was left out: the first word of the line.
   StringRef text = source.text();
   StringRef line = text.take_front(text.find('\n', offset));
-  line = line.drop_front(line.rfind('\n') + 1).ltrim();
-  if (line.starts_with("%"))
-    line = line.drop_front(std::min(line.find('=') + 1, line.size())).ltrim();
-  line.consume_front("heddle.");
-  StringRef word =
-      line.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+  StringRef word = operationOf(line.drop_front(line.rfind('\n') + 1));
   if (mlir::heddle::findOp(word))
     return ("heddle." + word).str();
   return innermost ? "heddle.schedule" : "";
 }
 
-std::optional<lsp::Hover> Document::hover(lsp::Position position) const {
-  const size_t offset = source.offsetOf(position);
+std::optional<lsp::Hover>
+Document::hover(const lsp::TextDocumentPositionParams &params) const {
+  const size_t offset = source.offsetOf(params.position);
   const size_t begin = source.beginOfWord(offset);
   const size_t end = source.endOfWord(begin);
   StringRef token = source.text().slice(begin, end);
@@ -296,8 +295,9 @@ std::optional<lsp::Hover> Document::hover(lsp::Position position) const {
   return hover;
 }
 
-lsp::CompletionList Document::complete(lsp::Position position) const {
-  const size_t offset = source.offsetOf(position);
+lsp::CompletionList
+Document::complete(const lsp::CompletionParams &params) const {
+  const size_t offset = source.offsetOf(params.position);
   const size_t begin = source.beginOfWord(offset);
   lsp::CompletionList list;
   for (Suggestion &suggestion :

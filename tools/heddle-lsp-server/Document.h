@@ -37,14 +37,18 @@ public:
            std::string text);
 
   std::vector<llvm::lsp::Diagnostic> diagnostics() const;
-  std::optional<llvm::lsp::Hover> hover(llvm::lsp::Position position) const;
+  std::optional<llvm::lsp::Hover>
+  hover(const llvm::lsp::TextDocumentPositionParams &params) const;
   std::vector<llvm::lsp::Location>
-  definition(llvm::lsp::Position position) const;
-  std::vector<llvm::lsp::Location> references(llvm::lsp::Position position,
-                                              bool withDefinition) const;
-  std::vector<llvm::lsp::CodeAction> actions(llvm::lsp::Range range) const;
-  std::vector<llvm::lsp::DocumentSymbol> symbols() const;
-  llvm::lsp::CompletionList complete(llvm::lsp::Position position) const;
+  definition(const llvm::lsp::TextDocumentPositionParams &params) const;
+  std::vector<llvm::lsp::Location>
+  references(const llvm::lsp::ReferenceParams &params) const;
+  std::vector<llvm::lsp::CodeAction>
+  actions(const llvm::lsp::CodeActionParams &params) const;
+  std::vector<llvm::lsp::DocumentSymbol>
+  symbols(const llvm::lsp::DocumentSymbolParams &params) const;
+  llvm::lsp::CompletionList
+  complete(const llvm::lsp::CompletionParams &params) const;
 
 private:
   /// A value or symbol: where it is made and where it is used.

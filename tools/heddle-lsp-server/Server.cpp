@@ -12,6 +12,9 @@
 
 #include "llvm/ADT/StringMap.h"
 
+#include <functional>
+#include <type_traits>
+
 using namespace heddle::editor;
 using namespace llvm::lsp;
 namespace json = llvm::json;
@@ -31,26 +34,18 @@ private:
   void opened(const DidOpenTextDocumentParams &params);
   void changed(const DidChangeTextDocumentParams &params);
   void closed(const DidCloseTextDocumentParams &params);
-  void hover(const TextDocumentPositionParams &params,
-             Callback<std::optional<Hover>> reply);
-  void definition(const TextDocumentPositionParams &params,
-                  Callback<std::vector<Location>> reply);
-  void references(const ReferenceParams &params,
-                  Callback<std::vector<Location>> reply);
-  void symbols(const DocumentSymbolParams &params,
-               Callback<std::vector<DocumentSymbol>> reply);
-  void complete(const CompletionParams &params, Callback<CompletionList> reply);
-  void actions(const CodeActionParams &params,
-               Callback<std::vector<CodeAction>> reply);
 
   /// Reads the text and publishes what there is to say.
   void update(const URIForFile &uri, std::string text, int64_t version);
 
-  /// What `ask` answers of the file; its default if the file is not open.
-  template <typename Answer, typename Ask>
-  void answer(const URIForFile &uri, Callback<Answer> reply, Ask ask) {
-    auto found = documents.find(uri.uri());
-    reply(found == documents.end() ? Answer() : Answer(ask(*found->second)));
+  /// What the file says, by `ask`; the default of that if it is not open.
+  template <auto ask, typename Params,
+            typename Answer =
+                std::invoke_result_t<decltype(ask), Document &, const Params &>>
+  void answer(const Params &params, Callback<Answer> reply) {
+    auto found = documents.find(params.textDocument.uri.uri());
+    reply(found == documents.end() ? Answer()
+                                   : std::invoke(ask, *found->second, params));
   }
 
   JSONTransport &transport;
@@ -81,12 +76,19 @@ Server::Server(JSONTransport &transport)
   handler.notification("textDocument/didOpen", this, &Server::opened);
   handler.notification("textDocument/didChange", this, &Server::changed);
   handler.notification("textDocument/didClose", this, &Server::closed);
-  handler.method("textDocument/hover", this, &Server::hover);
-  handler.method("textDocument/definition", this, &Server::definition);
-  handler.method("textDocument/references", this, &Server::references);
-  handler.method("textDocument/documentSymbol", this, &Server::symbols);
-  handler.method("textDocument/completion", this, &Server::complete);
-  handler.method("textDocument/codeAction", this, &Server::actions);
+  handler.method("textDocument/hover", this,
+                 &Server::answer<&Document::hover, TextDocumentPositionParams>);
+  handler.method(
+      "textDocument/definition", this,
+      &Server::answer<&Document::definition, TextDocumentPositionParams>);
+  handler.method("textDocument/references", this,
+                 &Server::answer<&Document::references, ReferenceParams>);
+  handler.method("textDocument/documentSymbol", this,
+                 &Server::answer<&Document::symbols, DocumentSymbolParams>);
+  handler.method("textDocument/completion", this,
+                 &Server::answer<&Document::complete, CompletionParams>);
+  handler.method("textDocument/codeAction", this,
+                 &Server::answer<&Document::actions, CodeActionParams>);
 }
 
 int Server::run() {
@@ -144,46 +146,6 @@ void Server::changed(const DidChangeTextDocumentParams &params) {
 void Server::closed(const DidCloseTextDocumentParams &params) {
   documents.erase(params.textDocument.uri.uri());
   publish(PublishDiagnosticsParams(params.textDocument.uri, 0));
-}
-
-void Server::hover(const TextDocumentPositionParams &params,
-                   Callback<std::optional<Hover>> reply) {
-  answer(params.textDocument.uri, std::move(reply),
-         [&](Document &document) { return document.hover(params.position); });
-}
-
-void Server::definition(const TextDocumentPositionParams &params,
-                        Callback<std::vector<Location>> reply) {
-  answer(params.textDocument.uri, std::move(reply), [&](Document &document) {
-    return document.definition(params.position);
-  });
-}
-
-void Server::references(const ReferenceParams &params,
-                        Callback<std::vector<Location>> reply) {
-  answer(params.textDocument.uri, std::move(reply), [&](Document &document) {
-    return document.references(params.position,
-                               params.context.includeDeclaration);
-  });
-}
-
-void Server::symbols(const DocumentSymbolParams &params,
-                     Callback<std::vector<DocumentSymbol>> reply) {
-  answer(params.textDocument.uri, std::move(reply),
-         [&](Document &document) { return document.symbols(); });
-}
-
-void Server::complete(const CompletionParams &params,
-                      Callback<CompletionList> reply) {
-  answer(params.textDocument.uri, std::move(reply), [&](Document &document) {
-    return document.complete(params.position);
-  });
-}
-
-void Server::actions(const CodeActionParams &params,
-                     Callback<std::vector<CodeAction>> reply) {
-  answer(params.textDocument.uri, std::move(reply),
-         [&](Document &document) { return document.actions(params.range); });
 }
 
 int heddle::editor::serve(JSONTransport &transport) {

@@ -81,3 +81,11 @@ size_t SourceText::beginOfWord(size_t offset) const {
     --begin;
   return begin;
 }
+
+StringRef heddle::editor::operationOf(StringRef line) {
+  line = line.ltrim();
+  if (line.starts_with("%"))
+    line = line.drop_front(std::min(line.find('=') + 1, line.size())).ltrim();
+  line.consume_front("heddle.");
+  return line.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+}

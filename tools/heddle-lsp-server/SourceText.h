@@ -46,6 +46,9 @@ private:
   std::vector<size_t> lines; ///< where each begins
 };
 
+/// The op of a line, without prefix; its first word if it is none.
+llvm::StringRef operationOf(llvm::StringRef line);
+
 } // namespace heddle::editor
 
 #endif // HEDDLE_TOOLS_HEDDLE_LSP_SERVER_SOURCETEXT_H

@@ -8,6 +8,7 @@
 #include "Options.h"
 #include "Report.h"
 
+#include "runtime/engine/DTypeChoice.h"
 #include "runtime/engine/Device.h"
 #include "tools/explain/RunLengths.h"
 
@@ -98,21 +99,6 @@ public:
   }
 };
 
-// The library takes "" for 0, -1 for a large unsigned number and what is too
-// large for the largest; these checks see the text first.
-template <typename T> CLI::Validator isWhole() {
-  auto check = [](std::string &text) -> std::string {
-    T value;
-    const char *end = text.data() + text.size();
-    auto [stop, code] = std::from_chars(text.data(), end, value);
-    if (code == std::errc::result_out_of_range)
-      return text + " is too large or too small";
-    bool good = code == std::errc() && stop == end;
-    return good ? "" : "'" + text + "' is not a whole number";
-  };
-  return CLI::Validator(check, "");
-}
-
 CLI::Validator isOneOf(std::vector<std::string> names) {
   auto check = [names = std::move(names)](std::string &text) -> std::string {
     if (std::find(names.begin(), names.end(), text) != names.end())
@@ -125,14 +111,38 @@ CLI::Validator isOneOf(std::vector<std::string> names) {
   return CLI::Validator(check, "");
 }
 
-CLI::Validator isNumber() {
-  auto check = [](std::string &text) -> std::string {
-    char *end = nullptr;
-    std::strtod(text.c_str(), &end);
-    bool good = !text.empty() && end == text.c_str() + text.size();
-    return good ? "" : "'" + text + "' is not a number";
-  };
-  return CLI::Validator(check, "");
+// The library takes "" for 0, -1 for a large unsigned number and what is too
+// large for the largest; these see the text first.
+template <typename T> std::string numberProblem(const std::string &text, T) {
+  T value;
+  const char *end = text.data() + text.size();
+  auto [stop, code] = std::from_chars(text.data(), end, value);
+  if (code == std::errc::result_out_of_range)
+    return text + " is too large or too small";
+  bool good = code == std::errc() && stop == end;
+  return good ? "" : "'" + text + "' is not a whole number";
+}
+
+std::string numberProblem(const std::string &text, double) {
+  char *end = nullptr;
+  std::strtod(text.c_str(), &end);
+  bool good = !text.empty() && end == text.c_str() + text.size();
+  return good ? "" : "'" + text + "' is not a number";
+}
+
+template <typename T>
+std::string numberProblem(const std::string &text, std::optional<T>) {
+  return numberProblem(text, T());
+}
+
+/// `type`: what --help calls the number.
+template <typename T>
+CLI::Option *addNumber(CLI::App &app, const char *name, T &value,
+                       const char *type, const char *help) {
+  auto check = [](std::string &text) { return numberProblem(text, T()); };
+  return app.add_option(name, value, help)
+      ->check(CLI::Validator(check, ""))
+      ->type_name(type);
 }
 
 void addPromptOptions(CLI::App &app, Parsed &parsed) {
@@ -165,36 +175,25 @@ void addPromptOptions(CLI::App &app, Parsed &parsed) {
 void addGenerationOptions(CLI::App &app, Parsed &parsed) {
   app.option_defaults()->group("Generation");
   RunOptions &options = parsed.options;
-  app.add_option("--gen-length", options.genLength,
-                 "Tokens to generate (default: 128, or what the model has room "
-                 "for)")
-      ->check(isWhole<int64_t>())
-      ->type_name("N");
-  app.add_option("--steps", options.steps,
-                 "Denoising steps in all; blocks share them equally (default: "
-                 "gen-length, one token a step)")
-      ->check(isWhole<int64_t>())
-      ->type_name("N");
-  app.add_option("--temperature", options.temperature,
-                 "0 takes the likeliest token; more adds noise (default: 0; "
-                 "Dream: what generation_config.json says)")
-      ->check(isNumber())
-      ->type_name("T");
-  app.add_option("--seed", options.sampling.seed,
-                 "Of the noise; same seed, same tokens (default: 0)")
-      ->check(isWhole<uint64_t>())
-      ->type_name("N");
+  addNumber(app, "--gen-length", options.genLength, "N",
+            "Tokens to generate (default: 128, or what the model has room "
+            "for)");
+  addNumber(app, "--steps", options.steps, "N",
+            "Denoising steps in all; blocks share them equally (default: "
+            "gen-length, one token a step)");
+  addNumber(app, "--temperature", options.temperature, "T",
+            "0 takes the likeliest token; more adds noise (default: 0; "
+            "Dream: what generation_config.json says)");
+  addNumber(app, "--seed", options.sampling.seed, "N",
+            "Of the noise; same seed, same tokens (default: 0)");
   app.add_option("--commit-order", options.commitOrderFile,
                  "The order in which a schedule with `commit random_order` "
                  "commits, in place of one drawn by --seed: a text file of the "
                  "response's positions, from 0, each once")
       ->type_name("FILE");
-  app.add_option(
-         "--eot-id", options.eotToken,
-         "The end-of-turn token, if the tokenizer lacks that of the chat "
-         "template; -1 for none")
-      ->check(isWhole<int32_t>())
-      ->type_name("ID");
+  addNumber(app, "--eot-id", options.eotToken, "ID",
+            "The end-of-turn token, if the tokenizer lacks that of the chat "
+            "template; -1 for none");
 }
 
 /// LLaDA's sampler.
@@ -202,17 +201,13 @@ void addBlockOptions(CLI::App &app, Parsed &parsed) {
   app.option_defaults()->group("Models sampled in blocks (LLaDA)");
   RunOptions &options = parsed.options;
   rt::SampleOptions &sampling = options.sampling;
-  app.add_option("--block-length", options.blockLength,
-                 "Tokens that are unmasked together before the next ones "
-                 "(default: the largest divisor of gen-length up to 32 that "
-                 "fits the steps)")
-      ->check(isWhole<int64_t>())
-      ->type_name("N");
-  app.add_option("--cfg-scale", sampling.cfgScale,
-                 "Classifier-free guidance; above 0 every prompt runs a second "
-                 "time, masked (default: 0)")
-      ->check(isNumber())
-      ->type_name("S");
+  addNumber(app, "--block-length", options.blockLength, "N",
+            "Tokens that are unmasked together before the next ones "
+            "(default: the largest divisor of gen-length up to 32 that "
+            "fits the steps)");
+  addNumber(app, "--cfg-scale", sampling.cfgScale, "S",
+            "Classifier-free guidance; above 0 every prompt runs a second "
+            "time, masked (default: 0)");
   app.add_option("--remasking", parsed.remasking,
                  "Which predictions stay: low_confidence keeps the surest, "
                  "random any (default: low_confidence)")
@@ -235,24 +230,16 @@ void addTimestepOptions(CLI::App &app, Parsed &parsed) {
                  "the likeliest, topk_margin those with the largest gap to the "
                  "next likely, entropy those of least entropy (else: origin)")
       ->type_name("RULE");
-  app.add_option("--alg-temp", options.algTemp,
-                 "0 takes the most confident positions; more draws them "
-                 "(else: 0)")
-      ->check(isNumber())
-      ->type_name("T");
-  app.add_option("--eps", options.eps,
-                 "The last step's time; the first one's is 1 (else: 0.001)")
-      ->check(isNumber())
-      ->type_name("E");
-  app.add_option("--top-p", options.topP,
-                 "Draw from the likeliest tokens of this probability in all "
-                 "(else: 1, all tokens)")
-      ->check(isNumber())
-      ->type_name("P");
-  app.add_option("--top-k", options.topK,
-                 "Draw from this many likeliest tokens (else: 0, all tokens)")
-      ->check(isWhole<int64_t>())
-      ->type_name("K");
+  addNumber(app, "--alg-temp", options.algTemp, "T",
+            "0 takes the most confident positions; more draws them "
+            "(else: 0)");
+  addNumber(app, "--eps", options.eps, "E",
+            "The last step's time; the first one's is 1 (else: 0.001)");
+  addNumber(app, "--top-p", options.topP, "P",
+            "Draw from the likeliest tokens of this probability in all "
+            "(else: 1, all tokens)");
+  addNumber(app, "--top-k", options.topK, "K",
+            "Draw from this many likeliest tokens (else: 0, all tokens)");
 }
 
 void addOutputOptions(CLI::App &app, Parsed &parsed) {
@@ -314,11 +301,9 @@ void addMachineOptions(CLI::App &app, Parsed &parsed) {
         return text == "fp32" || text == "fp16" ? "f" + text.substr(2) : text;
       })
       ->type_name("TYPE");
-  app.add_option("--threads", options.threads,
-                 "Threads to use (default: 0, one per core)")
-      ->check(isWhole<int32_t>())
-      ->check(CLI::Range(0, 4096))
-      ->type_name("N");
+  addNumber(app, "--threads", options.threads, "N",
+            "Threads to use (default: 0, one per core)")
+      ->check(CLI::Range(0, 4096));
   app.add_option("--device", options.device,
                  "Where to run: cpu, cuda or cuda:N, the N-th GPU (default: "
                  "cpu)")
@@ -395,10 +380,7 @@ Status settle(const CLI::App &app, Parsed &parsed) {
   RunOptions &options = parsed.options;
   if (Status status = rt::checkDeviceName(options.device); !status)
     return status.takeError().withContext("--device");
-  if (!parsed.dtype.empty())
-    options.dtype = parsed.dtype == "f32"    ? rt::DType::F32
-                    : parsed.dtype == "bf16" ? rt::DType::BF16
-                                             : rt::DType::F16;
+  options.dtype = rt::dtypeNamed(parsed.dtype);
   if (options.device == "cpu" && options.dtype == rt::DType::F16)
     return Error("--dtype=f16 needs a GPU: the host's kernels compute in f32 "
                  "or bf16");

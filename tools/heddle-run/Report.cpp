@@ -23,6 +23,7 @@ namespace heddle::run {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using explain::counted;
 
 std::string number(double value, int digits) {
   char text[64];
@@ -34,11 +35,6 @@ std::string number(double value, int digits) {
 std::string seconds(double value) {
   return value < 0.1 ? number(1000 * value, 1) + " ms"
                      : number(value, 2) + " s";
-}
-
-/// "1 token", "3 tokens".
-std::string counted(int64_t count, const char *what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
 std::string dump(const Json &value) {

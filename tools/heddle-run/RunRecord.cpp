@@ -190,13 +190,10 @@ void RunRecord::addDrift(const rt::SequenceTrace &trace) {
 
 Status RunRecord::finish(const std::string &path,
                          const rt::Generation &generation) {
-  const auto steps = static_cast<int64_t>(seconds.size());
-  const auto maps = static_cast<int64_t>(mapSteps.size());
+  const auto steps = std::ssize(seconds);
+  const auto maps = std::ssize(mapSteps);
   const int64_t layers = config.layers, heads = config.queryHeads;
   const int64_t bins = std::min(mostBins, std::max<int64_t>(1, length));
-  const auto count = [](const auto &v) {
-    return static_cast<int64_t>(v.size());
-  };
   Json selections = Json::array();
   for (const bundle::Selection &each : about.selections) {
     selections.push_back(
@@ -246,19 +243,19 @@ Status RunRecord::finish(const std::string &path,
       {"format", "heddle-run record 2"},
       {"run", run.dump(-1, ' ', false, Json::error_handler_t::replace)}};
   // Four-byte elements first: all are aligned.
-  file.add("commits", "I32", {count(confidences), 3}, commits);
-  file.add("confidences", "F32", {count(confidences)}, confidences);
+  file.add("commits", "I32", {std::ssize(confidences), 3}, commits);
+  file.add("confidences", "F32", {std::ssize(confidences)}, confidences);
   file.add("passes", "I32", {steps, 2}, passes);
   file.add("seconds", "F32", {steps}, seconds);
   file.add("visible", "I32", {steps}, visible);
   file.add("queries", "I32", {steps, layers}, queries);
   file.add("exact", "I32", {steps, layers}, exact);
   file.add("counts", "I32", {steps, layers, 3}, counts);
-  file.add("drift.at", "I32", {count(drift), 4}, driftAt);
-  file.add("drift", "F32", {count(drift)}, drift);
+  file.add("drift.at", "I32", {std::ssize(drift), 4}, driftAt);
+  file.add("drift", "F32", {std::ssize(drift)}, drift);
   file.add("maps.steps", "I32", {maps}, mapSteps);
   file.add("maps.recall", "F32", {maps, layers, heads}, recall);
-  file.add("shares", "U8", {count(shareNumber), bins}, shares);
+  file.add("shares", "U8", {std::ssize(shareNumber), bins}, shares);
   file.add("maps.rows", "U8", {maps, layers, cells}, mapRows);
   file.add("maps.mass", "U8", {maps, layers, heads, cells, cells}, mass);
   file.add("maps.kept", "U8", {maps, layers, heads, cells, cells}, kept);

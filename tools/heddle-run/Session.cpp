@@ -431,17 +431,17 @@ Status Session::loadModel() {
 
 Status Session::openSinks() {
   if (!options.stepsJson.empty()) {
-    Result<StepLog> log = StepLog::open(options.stepsJson);
-    if (!log)
-      return log.takeError();
-    stepLog.emplace(std::move(*log));
+    Result<LineFile> file = LineFile::open(options.stepsJson);
+    if (!file)
+      return file.takeError();
+    stepLog.emplace(std::move(*file));
   }
   if (!options.trace.empty()) {
-    auto log =
-        TraceLog::open(options.trace, selections, result.promptLengths, config);
-    if (!log)
-      return log.takeError();
-    traceLog.emplace(std::move(*log));
+    Result<LineFile> file = LineFile::open(options.trace);
+    if (!file)
+      return file.takeError();
+    traceLog.emplace(std::move(*file), selections, result.promptLengths,
+                     config);
     result.lengths.trace = true;
   }
   if (!options.record.empty()) {

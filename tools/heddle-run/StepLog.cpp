@@ -13,13 +13,6 @@ namespace heddle::run {
 
 using Json = nlohmann::ordered_json;
 
-Result<StepLog> StepLog::open(const std::string &path) {
-  Result<LineFile> file = LineFile::open(path);
-  if (!file)
-    return file.takeError();
-  return StepLog(std::move(*file));
-}
-
 void StepLog::step(const rt::StepRecord &record) {
   Json commits = Json::array();
   for (const rt::Commit &commit : record.commits) {

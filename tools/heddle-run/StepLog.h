@@ -12,7 +12,6 @@
 #include "runtime/denoise/Denoise.h"
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace heddle::run {
@@ -33,8 +32,7 @@ namespace heddle::run {
 /// is of a run that failed.
 class StepLog {
 public:
-  /// `path` may be "-" for standard output.
-  static Result<StepLog> open(const std::string &path);
+  explicit StepLog(LineFile file) : file(std::move(file)) {}
 
   void step(const rt::StepRecord &record);
 
@@ -44,8 +42,6 @@ public:
                 const rt::GenerateOptions &lengths);
 
 private:
-  explicit StepLog(LineFile file) : file(std::move(file)) {}
-
   LineFile file;
 };
 

@@ -75,17 +75,6 @@ void addLists(Json &entry, const bundle::Selection &selection,
 
 } // namespace
 
-Result<TraceLog> TraceLog::open(const std::string &path,
-                                std::vector<bundle::Selection> selections,
-                                std::vector<int64_t> promptLengths,
-                                const rt::ModelConfig &config) {
-  Result<LineFile> file = LineFile::open(path);
-  if (!file)
-    return file.takeError();
-  return TraceLog(std::move(*file), std::move(selections),
-                  std::move(promptLengths), config);
-}
-
 void TraceLog::step(const rt::StepRecord &record) {
   for (const rt::SequenceTrace &trace : record.traces) {
     const int64_t n = trace.length;

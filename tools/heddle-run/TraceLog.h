@@ -13,7 +13,6 @@
 #include "runtime/denoise/Denoise.h"
 #include "runtime/model/Config.h"
 
-#include <string>
 #include <vector>
 
 namespace heddle::run {
@@ -24,12 +23,12 @@ namespace heddle::run {
 /// was committed, and totals.
 class TraceLog {
 public:
-  /// `path` may be "-" for standard output. `selections` of the bundle;
-  /// `promptLengths` of the sequences.
-  static Result<TraceLog> open(const std::string &path,
-                               std::vector<bundle::Selection> selections,
-                               std::vector<int64_t> promptLengths,
-                               const rt::ModelConfig &config);
+  /// `selections` of the bundle; `promptLengths` of the sequences.
+  TraceLog(LineFile file, std::vector<bundle::Selection> selections,
+           std::vector<int64_t> promptLengths, const rt::ModelConfig &config)
+      : file(std::move(file)), selections(std::move(selections)),
+        promptLengths(std::move(promptLengths)), queryHeads(config.queryHeads),
+        kvHeads(config.kvHeads), kvBytes(4 * config.kvHeads * config.headDim) {}
 
   void step(const rt::StepRecord &record);
 
@@ -37,12 +36,6 @@ public:
   Status finish() { return file.finish(); }
 
 private:
-  TraceLog(LineFile file, std::vector<bundle::Selection> selections,
-           std::vector<int64_t> promptLengths, const rt::ModelConfig &config)
-      : file(std::move(file)), selections(std::move(selections)),
-        promptLengths(std::move(promptLengths)), queryHeads(config.queryHeads),
-        kvHeads(config.kvHeads), kvBytes(4 * config.kvHeads * config.headDim) {}
-
   LineFile file;
   std::vector<bundle::Selection> selections;
   std::vector<int64_t> promptLengths;

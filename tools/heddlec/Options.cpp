@@ -41,22 +41,9 @@ using ::heddle::explain::RequestOption;
 using ::heddle::explain::RequestOptions;
 using ::heddle::explain::requestOptions;
 
-enum class EncodingChoice { Auto, Int32, Uint16, Bitmap };
-
-std::optional<::heddle::bundle::Encoding> encodingOf(EncodingChoice choice) {
-  using ::heddle::bundle::Encoding;
-  switch (choice) {
-  case EncodingChoice::Auto:
-    return std::nullopt;
-  case EncodingChoice::Int32:
-    return Encoding::Int32;
-  case EncodingChoice::Uint16:
-    return Encoding::Uint16;
-  case EncodingChoice::Bitmap:
-    return Encoding::Bitmap;
-  }
-  llvm_unreachable("unknown encoding");
-}
+using ::heddle::bundle::Encoding;
+/// Of --index-encoding: none of these, but what takes the fewest bytes.
+constexpr auto autoEncoding = static_cast<Encoding>(-1);
 
 constexpr StringLiteral elementTypes[] = {"f32", "bf16", "f16"};
 
@@ -97,17 +84,16 @@ struct Flags {
   cl::list<int64_t> headDims{
       "head-dim", cl::desc("Head dims of the kernels (default: 64,128)"),
       cl::value_desc("64,128"), cl::CommaSeparated, cl::cat(category)};
-  cl::opt<EncodingChoice> encoding{
+  cl::opt<Encoding> encoding{
       "index-encoding",
       cl::desc("How a GPU's kernels keep the keys of a selection:"),
-      cl::values(
-          clEnumValN(EncodingChoice::Auto, "auto",
-                     "in the fewest bytes for the schedule (default)"),
-          clEnumValN(EncodingChoice::Int32, "int32", "4 bytes a kept key"),
-          clEnumValN(EncodingChoice::Uint16, "uint16",
-                     "2 bytes a kept key, up to 65,536 tokens"),
-          clEnumValN(EncodingChoice::Bitmap, "bitmap", "a bit a key")),
-      cl::init(EncodingChoice::Auto), cl::cat(category)};
+      cl::values(clEnumValN(autoEncoding, "auto",
+                            "in the fewest bytes for the schedule (default)"),
+                 clEnumValN(Encoding::Int32, "int32", "4 bytes a kept key"),
+                 clEnumValN(Encoding::Uint16, "uint16",
+                            "2 bytes a kept key, up to 65,536 tokens"),
+                 clEnumValN(Encoding::Bitmap, "bitmap", "a bit a key")),
+      cl::init(autoEncoding), cl::cat(category)};
   cl::opt<Assembler> assembler{
       "ptxas", cl::desc("NVIDIA's assembler for GPU code:"),
       cl::values(clEnumValN(Assembler::Auto, "auto",
@@ -549,7 +535,8 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
     }
     options.compiler.crossovers = std::move(*table);
   }
-  options.compiler.encoding = encodingOf(flags.encoding);
+  if (flags.encoding != autoEncoding)
+    options.compiler.encoding = flags.encoding;
   options.compiler.schedule = flags.schedule;
   options.compiler.verifyEach = flags.verifyEach;
   options.compiler.configure = applyPassManagerCLOptions;

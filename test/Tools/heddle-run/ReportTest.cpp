@@ -308,8 +308,9 @@ TEST(Report, ComparisonWithDense) {
 TEST(StepLogFile, HoldsTheDocumentedLines) {
   std::string path = testing::TempDir() + "heddle-run-steps.jsonl";
   {
-    Result<StepLog> log = StepLog::open(path);
-    ASSERT_TRUE(log);
+    Result<LineFile> lines = LineFile::open(path);
+    ASSERT_TRUE(lines);
+    StepLog log(std::move(*lines));
     rt::StepRecord record;
     record.step = 1;
     record.totalSteps = 2;
@@ -321,11 +322,11 @@ TEST(StepLogFile, HoldsTheDocumentedLines) {
                       {1, 4, 40, 0.25, true},
                       {1, 5, 6, 0.75, false, true}};
     record.counters = {.pairs = 5, .densePairs = 10};
-    log->step(record);
+    log.step(record);
     rt::Generation generation;
     generation.sequences = {{1, 2}, {3}};
-    ASSERT_TRUE(log->finish(generation, {1, 0},
-                            {.genLength = 1, .steps = 3, .blockLength = 2}));
+    ASSERT_TRUE(log.finish(generation, {1, 0},
+                           {.genLength = 1, .steps = 3, .blockLength = 2}));
   }
   std::ifstream file(path);
   std::string line;
@@ -364,12 +365,12 @@ TEST(StepLogFile, HoldsTheDocumentedLines) {
 }
 
 TEST(StepLogFile, SaysWhatCannotBeWritten) {
-  EXPECT_FALSE(StepLog::open("/nonexistent/steps.jsonl"));
+  EXPECT_FALSE(LineFile::open("/nonexistent/steps.jsonl"));
   // A device that is always full.
-  Result<StepLog> log = StepLog::open("/dev/full");
-  if (!log)
+  Result<LineFile> lines = LineFile::open("/dev/full");
+  if (!lines)
     GTEST_SKIP() << "no /dev/full here";
-  Status status = log->finish({}, {}, {});
+  Status status = StepLog(std::move(*lines)).finish({}, {}, {});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().text().find("/dev/full: could not be written"), 0u);
 }
@@ -426,14 +427,15 @@ TEST(LineFile, SignalsEndNoWriteToAFullPipe) {
 TEST(StepLogFile, SaysWhichStepsAPassMade) {
   const std::string path = testing::TempDir() + "heddle-run-verified.jsonl";
   {
-    Result<StepLog> log = StepLog::open(path);
-    ASSERT_TRUE(log);
+    Result<LineFile> lines = LineFile::open(path);
+    ASSERT_TRUE(lines);
+    StepLog log(std::move(*lines));
     rt::StepRecord record;
     record.commits = {{0, 17, 5, 0.5, false, false, 3},
                       {0, 3, 6, 0.5, false, false, 4}};
     record.verified = {{0, 4, 2}};
-    log->step(record);
-    ASSERT_TRUE(log->finish({}, {}, {}));
+    log.step(record);
+    ASSERT_TRUE(log.finish({}, {}, {}));
   }
   std::ifstream file(path);
   std::string line;

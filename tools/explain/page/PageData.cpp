@@ -161,12 +161,11 @@ ordered_json selectionsOf(const Explanation &explanation,
     item["lists"] = ordered_json::array();
     for (size_t t = 0; t < cost.lists.size(); ++t) {
       const SelectionExplanation::Lists &lists = cost.lists[t];
-      ordered_json entry;
-      entry["target"] = manifest.targets[t].cpu;
-      entry["encoding"] =
-          lists.encoding ? ordered_json(nameOf(*lists.encoding)) : nullptr;
-      entry["bytes"] = lists.bytes;
-      item["lists"].push_back(std::move(entry));
+      item["lists"].push_back(
+          {{"target", manifest.targets[t].cpu},
+           {"encoding",
+            lists.encoding ? ordered_json(nameOf(*lists.encoding)) : nullptr},
+           {"bytes", lists.bytes}});
     }
     selections.push_back(std::move(item));
   }
@@ -176,14 +175,11 @@ ordered_json selectionsOf(const Explanation &explanation,
 ordered_json passesOf(const Explanation &explanation,
                       const Spelling &spelling) {
   ordered_json passes = ordered_json::array();
-  for (const PassExplanation &pass : explanation.passes) {
-    ordered_json item;
-    item["what"] = spelling.apply(pass.what);
-    item["steps"] = stepRuns(pass.steps);
-    item["rows"] = {pass.rows.least, pass.rows.most};
-    item["depends"] = pass.depends;
-    passes.push_back(std::move(item));
-  }
+  for (const PassExplanation &pass : explanation.passes)
+    passes.push_back({{"what", spelling.apply(pass.what)},
+                      {"steps", stepRuns(pass.steps)},
+                      {"rows", {pass.rows.least, pass.rows.most}},
+                      {"depends", pass.depends}});
   return passes;
 }
 
@@ -233,35 +229,21 @@ ordered_json memoryOf(const Explanation &explanation, const Series &visible) {
   const SimulationRequest &run = explanation.request.run;
   const ModelShape &shape = explanation.request.shape;
   ordered_json parts = ordered_json::array();
-  // Where every step computes all rows, nothing that is kept is read.
-  auto perRow = [&](const char *name, int64_t width, auto keeps,
-                    int64_t more = 0) {
-    int64_t layers = 0;
-    for (int64_t layer = 0; layer < shape.layers; ++layer)
-      layers += keeps(reuseOf(manifest, layer, shape.layers)) ? 1 : 0;
-    if (layers == 0 || manifest.passes.empty())
-      return;
-    int64_t row = (width * shape.elementBytes + more) * layers;
+  std::array ofRow = keptOfRow(shape, Reuse());
+  for (int64_t layer = 0; layer < shape.layers; ++layer) {
+    const auto here = keptOfRow(shape, reuseOf(manifest, layer, shape.layers));
+    for (size_t part = 0; part < here.size(); ++part)
+      ofRow[part].bytes += here[part].bytes;
+  }
+  for (const auto &[name, width] : ofRow) {
+    // Where every step computes all rows, nothing that is kept is read.
+    if (width == 0 || manifest.passes.empty())
+      continue;
     Series bytes;
     for (auto [rows, steps] : visible.runs)
-      bytes.runs.push_back({rows * row, steps});
+      bytes.runs.push_back({rows * width, steps});
     parts.push_back({{"name", name}, {"bytes", toJson(bytes)}});
-  };
-  perRow("keys and values", 2 * shape.kvHeads * shape.headDim,
-         [](const Reuse &reuse) { return reuse.kv; });
-  perRow("attention outputs", shape.hidden, [](const Reuse &reuse) {
-    return reuse.attention == Reuse::Attention::Output;
-  });
-  perRow("attention contexts", shape.heads * shape.headDim,
-         [](const Reuse &reuse) { return reuse.keepsContext(); });
-  perRow(
-      "attention over keys outside", shape.heads * shape.headDim,
-      [](const Reuse &reuse) {
-        return reuse.attention == Reuse::Attention::Outside;
-      },
-      shape.heads * static_cast<int64_t>(sizeof(float)));
-  perRow("FFN outputs", shape.hidden,
-         [](const Reuse &reuse) { return reuse.ffn; });
+  }
   for (size_t i = 0; i < explanation.selections.size(); ++i) {
     const SelectionExplanation &selection = explanation.selections[i];
     // The step at which each rule fills the lists of its layers.

@@ -558,7 +558,7 @@ TEST(Simulation, LogsOfNoRunAreRefused) {
       R"({"commits":[{"sequence":0,"position":4,"token":9}]})"
       "\n \r\n");
   ASSERT_TRUE(log) << log.error().text();
-  EXPECT_EQ(log->commits.size(), 1u);
+  EXPECT_EQ(log->passes.size(), 1u);
   EXPECT_FALSE(log->lengths);
   for (const char *text :
        {"", R"({"done":true})", "[]", R"({"commits":3})",

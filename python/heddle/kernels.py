@@ -522,8 +522,7 @@ def _make_plan(pairs, scores, prompt):
     else:
         _kind(pairs, Pairs, "pairs",
               "a set of pairs, such as columns(...) | window(128), or a Bundle")
-        if any(getattr(each, "on", None) is not None
-               for part in getattr(pairs, "parts", (pairs,)) for each in (part, *getattr(part, "sets", ()))):
+        if any(each.on is not None for each in pairs._selections()):
             raise ValueError("pairs: a selection with on= is of a run with steps: heddle.Attention")
         if callable(scores):
             scores = trace(scores)

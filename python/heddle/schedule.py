@@ -27,7 +27,7 @@ from typing import Optional, Union
 
 from . import mlir
 from . import scores as score_functions
-from .errors import ScheduleError
+from .errors import ScheduleError, error_at
 
 Ratio = Union[float, int, Fraction, str]
 Layers = Union[int, tuple, list, None]  # a layer, (first, last), or a list of these
@@ -591,9 +591,8 @@ class Source(Schedule):
             raise ScheduleError(f"schedule: found {', '.join('@' + each for each in names)}; choose one by "
                                 f"heddle.Source(text, {names[0]!r})", text)
         if name is None and names and not _NAME.fullmatch(names[0]):
-            before = text[:text.index(names[0])]
-            raise ScheduleError(f"<stdin>:{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}: error: {names[0]!r} "
-                                "is no name of a schedule; expected letters, digits and underscores, no digit first", text)
+            raise error_at(text, text.index(names[0]), f"{names[0]!r} is no name of a schedule; expected letters, digits and "
+                           "underscores, no digit first")
         super().__init__((), name or (names[0] if names else None))
         self.text = text if text.endswith("\n") else text + "\n"
 
@@ -604,11 +603,8 @@ class Source(Schedule):
 def schedule(name: str, *parts: Schedule) -> Schedule:
     """The statements of `parts`, in their order, under a name, which bundles and reports show. TypeError for a part
     that is no schedule or of MLIR text. Source: docs/Spec/Schedules.md."""
-    for part in parts:
-        _kind(part, Schedule, "schedule", "statements such as attend(...)")
-        if isinstance(part, Source):
-            raise TypeError("a schedule of MLIR text has no parts to join")
-    return Schedule(sum((part.statements for part in parts), ()), name)
+    parts = (_kind(part, Schedule, "schedule", "statements such as attend(...)") for part in parts)
+    return sum(parts, Schedule((), name))
 
 
 class _Statement(_Words):

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 import threading
 import types
+from contextlib import AbstractContextManager
 from typing import Optional
 
 from .compiler import Bundle, canonical
@@ -195,7 +196,7 @@ def _register():
 _register()
 
 
-class Patch:
+class Patch(AbstractContextManager):
     """A patched model: made by patch(). `with` removes it at the end."""
 
     def __init__(self, model, run, undo):
@@ -216,9 +217,6 @@ class Patch:
         undo, self._undo = self._undo, []
         for each in reversed(undo):
             each()
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *_):
         self.remove()

@@ -696,14 +696,11 @@ class Attention:
             raise TypeError("a run that has begun cannot be copied, as its selections are memory of "
                             "its own; restart() it before")
         blocks = self.steps // self._block_steps if self._block_steps else 1
-        return _new_run, (self.schedule, self.steps, self.layers, self.prompt, blocks)
+        return functools.partial(Attention, self.schedule, steps=self.steps, layers=self.layers, prompt=self.prompt,
+                                 blocks=blocks), ()
 
     def restart(self) -> None:
         """Begins the run anew: no selection is made yet, and the next call fixes shapes."""
         self._step = self._next = 0
         self._made_for = None
         self._lists = [None] * self.layers
-
-
-def _new_run(schedule, steps, layers, prompt, blocks):
-    return Attention(schedule, steps=steps, layers=layers, prompt=prompt, blocks=blocks)

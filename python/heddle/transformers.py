@@ -136,9 +136,8 @@ def _dream(attention, run, layer):
             raise HeddleError("keys and values of other calls were given; call the model with "
                               "use_cache=False")
         _refuse(attention_mask, length, length, self.attention_dropout if self.training else 0)
-        q = self.q_proj(hidden_states).view(batch, length, -1, self.head_dim)
-        k = self.k_proj(hidden_states).view(batch, length, -1, self.head_dim)
-        v = self.v_proj(hidden_states).view(batch, length, -1, self.head_dim)
+        q, k, v = (project(hidden_states).view(batch, length, -1, self.head_dim)
+                   for project in (self.q_proj, self.k_proj, self.v_proj))
         cos, sin = position_embeddings if position_embeddings is not None else \
             self.rotary_emb(v, position_ids)
         cos, sin = cos.unsqueeze(2), sin.unsqueeze(2)

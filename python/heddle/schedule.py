@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
-from typing import Optional, Union
+from typing import Callable, Optional, TypeVar, Union
 
 from . import mlir
 from . import scores as score_functions
@@ -31,9 +31,10 @@ from .errors import ScheduleError, error_at
 
 Ratio = Union[float, int, Fraction, str]
 Layers = Union[int, tuple, list, None]  # a layer, (first, last), or a list of these
+_Function = TypeVar("_Function", bound=Callable)
 
 
-def _outside(function):
+def _outside(function: _Function) -> _Function:
     """Has torch.compile call the function outside of what it compiles (as torch.compiler.disable()
     does, without PyTorch): it takes no values of schedules that a program makes, and ends with
     an internal error of its own."""
@@ -114,7 +115,7 @@ _TAKEN = {
     "Positions": lambda value, what: _kind(value, Positions, what, "a set of positions")}
 
 
-def _checked(function):
+def _checked(function: _Function) -> _Function:
     """Has the function called with its arguments as _TAKEN has them; None stays where the annotation is Optional."""
     signature, taken = inspect.signature(function), []
     for name, parameter in signature.parameters.items():
@@ -814,7 +815,6 @@ def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
         elif any(each is not None for each in others):
             raise TypeError(f"commit: {why}; give {word}, too")
     text += " renoise" if renoise else ""
-    for word, stated in (("passes", {"at_least": passes}), ("verify", {"drafts": verify})):
-        text += "" if None in stated.values() else " " + _form(word, **stated)
-    text += "" if stop is None else f" stop({stop})"
+    for clause, said in (("passes(at_least = {})", passes), ("verify(drafts = {})", verify), ("stop({})", stop)):
+        text += "" if said is None else " " + clause.format(said)
     return _statement(text, (() if within is None else (within,)) + cadences)

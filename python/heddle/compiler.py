@@ -205,14 +205,11 @@ def compile(schedule, *, parameters: Optional[dict] = None, model=None, head_dim
                 for name, value in (parameters or {}).items()]
     if layers is not None:
         options.append(f"--layers={layers}")
-    if crossovers is not None:
-        if not isinstance(crossovers, (str, bytes, os.PathLike)):
-            raise TypeError(f"crossovers: expected a path or 'none', found {crossovers!r}")
-        options.append(f"--crossovers={os.fsdecode(crossovers)}")
-    if cache_dir is not None:
-        if not isinstance(cache_dir, (str, bytes, os.PathLike)):
-            raise TypeError(f"cache_dir: expected a path, found {cache_dir!r}")
-        options.append(f"--cache-dir={os.fsdecode(cache_dir)}")
+    for name, path, expected in (("crossovers", crossovers, "a path or 'none'"), ("cache_dir", cache_dir, "a path")):
+        if path is not None:
+            if not isinstance(path, (str, bytes, os.PathLike)):
+                raise TypeError(f"{name}: expected {expected}, found {path!r}")
+            options.append(f"--{name.replace('_', '-')}={os.fsdecode(path)}")
     return Bundle(_run(schedule, options, text=False))
 
 

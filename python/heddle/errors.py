@@ -38,12 +38,16 @@ class ScheduleError(HeddleError, ValueError):
         return type(self), (self._diagnostics, self.source)
 
 
+def error_at(text, offset, why) -> ScheduleError:
+    """The error of a place in a text."""
+    before = text[:offset]
+    return ScheduleError(f"<stdin>:{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}: error: {why}", text)
+
+
 def check_unicode(text):
     """ScheduleError, with the place, for a text that no file could hold."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        before = text[:error.start]
-        raise ScheduleError(f"<stdin>:{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}: error: expected "
-                            f"Unicode text, found half of a surrogate pair (U+{ord(text[error.start]):04X}); read the "
-                            "file as UTF-8, without surrogateescape", text) from None
+        raise error_at(text, error.start, "expected Unicode text, found half of a surrogate pair "
+                       f"(U+{ord(text[error.start]):04X}); read the file as UTF-8, without surrogateescape") from None

@@ -29,6 +29,7 @@ from .schedule import Pairs, Schedule, Source, _count, _kind, _outside, attend, 
 from .scores import trace
 
 _ALL, _SELECT, _ATTEND = 0, 1, 2  # Part in embed/Attention.h
+_NAMES = ("attention", "select", "attend")  # of these in torch.ops.heddle
 _DLPACK_DTYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
 _MOST_CALLS = 1024
 
@@ -127,6 +128,13 @@ def _check_gradient(array, name):
     if forward._current_level >= 0 and forward.unpack_dual(array).tangent is not None:
         raise ValueError(f"{name}: has a forward gradient, and there is none of this attention; "
                          "call it on the primal tensor")
+
+
+def _check_tensors(*tensors):
+    for name, tensor in zip("qkv", tensors):
+        if not _is_torch(tensor):
+            raise TypeError(f"{name}: expected a torch.Tensor, as q is, found {type(tensor).__name__}")
+        _check_gradient(tensor, name)
 
 
 def _stands_for_another(tensor):
@@ -253,7 +261,7 @@ class Kernels:
         if call is not None:
             return call
         devices = []
-        for name, tensor in (("q", q), ("k", k), ("v", v)):
+        for name, tensor in zip("qkv", (q, k, v)):
             if tensor.device.type not in ("cpu", "cuda"):
                 raise HeddleError(f"{name} is on {tensor.device}; attention runs on the host "
                                   "and on CUDA GPUs")
@@ -282,7 +290,7 @@ class Kernels:
 
     def prepared_others(self, library, q, k, v, prompt, selecting=False):
         """The same of arrays of any other library, with their views and owners."""
-        views, kept = zip(*(library.view(x, name) for x, name in ((q, "q"), (k, "k"), (v, "v"))))
+        views, kept = zip(*map(library.view, (q, k, v), "qkv"))
         key = (*(view[1:] for view in views), prompt)
         found = self._calls.get(key)
         if found is None:
@@ -321,15 +329,11 @@ class Kernels:
         return lists if part == _SELECT else out
 
     def run(self, part, q, k, v, lists, prompt, place=(0, 1, 1, 0)):
-        for name, array in (("q", q), ("k", k), ("v", v)):
+        for name, array in zip("qkv", (q, k, v)):
             _check_array(array, name)
         if not _is_torch(q):
             return self.run_others(part, q, k, v, lists, prompt, place)
-        torch = _torch()
-        for name, array in (("q", q), ("k", k), ("v", v)):
-            if not isinstance(array, torch.Tensor):
-                raise TypeError(f"{name}: q is a torch.Tensor, this is a {type(array).__name__}")
-            _check_gradient(array, name)
+        _check_tensors(q, k, v)
         return self.run_torch(part, q, k, v, lists, prompt, place)
 
 
@@ -343,21 +347,13 @@ def _compiling():
     return torch is not None and hasattr(torch, "compiler") and torch.compiler.is_compiling()
 
 
-def _call(name, part, known, q, k, v, lists=None):
+def _call(part, known, q, k, v, lists=None):
     """A part of a plan: as an operation of PyTorch where somebody watches what is done
     with tensors, else straight away, which takes half as long."""
-    torch = _torch()
-    if torch is None or not isinstance(q, torch.Tensor):
+    if not _is_torch(q) or _ops() is None or not _is_watched(_torch(), (q, k, v)):
         return known.kernels.run(part, q, k, v, lists, known.prompt)
-    for which, tensor in (("k", k), ("v", v)):
-        if not isinstance(tensor, torch.Tensor):
-            raise TypeError(f"{which}: expected a torch.Tensor, as q is, found "
-                            f"{type(tensor).__name__}")
-    for which, tensor in (("q", q), ("k", k), ("v", v)):
-        _check_gradient(tensor, which)
-    if _ops() is None or not _is_watched(torch, (q, k, v)):
-        return known.kernels.run_torch(part, q, k, v, lists, known.prompt)
-    op = getattr(_ops(), name)
+    _check_tensors(q, k, v)
+    op = getattr(_ops(), _NAMES[part])
     return op(q, k, v, known.key) if lists is None else op(q, k, v, lists, known.key)
 
 
@@ -392,7 +388,7 @@ class Plan:
             made = tensors.call(_ALL, q, k, v, None, self.prompt)
             if made is not None:
                 return made
-        return _call("attention", _ALL, self, q, k, v)
+        return _call(_ALL, self, q, k, v)
 
     def select(self, q, k) -> Selection:
         """The selection that q and k make, each [batch, length, heads, head_dim] or without batch, of dtypes and
@@ -405,7 +401,7 @@ class Plan:
         tensors = self.kernels.tensors
         lists = tensors.call(_SELECT, q, k, k, None, self.prompt) if tensors is not None else None
         if lists is None:
-            lists = _call("select", _SELECT, self, q, k, k)
+            lists = _call(_SELECT, self, q, k, k)
         if lists is None:  # of a bundle, which alone can know
             raise ValueError("pairs: the bundle selects none of them (columns, blocks), so there "
                              "is nothing to reuse; call the plan itself")
@@ -448,7 +444,7 @@ class Selection:
             made = tensors.call(_ATTEND, q, k, v, self.lists, plan.prompt)
             if made is not None:
                 return made
-        return _call("attend", _ATTEND, plan, q, k, v, self.lists)
+        return _call(_ATTEND, plan, q, k, v, self.lists)
 
     def __setstate__(self, state):
         """Of a copy, or in another process: NumPy aligns less than lists are."""
@@ -522,8 +518,7 @@ def _make_plan(pairs, scores, prompt):
     else:
         _kind(pairs, Pairs, "pairs",
               "a set of pairs, such as columns(...) | window(128), or a Bundle")
-        if any(getattr(each, "on", None) is not None
-               for part in getattr(pairs, "parts", (pairs,)) for each in (part, *getattr(part, "sets", ()))):
+        if any(each.on is not None for each in pairs._selections()):
             raise ValueError("pairs: a selection with on= is of a run with steps: heddle.Attention")
         if callable(scores):
             scores = trace(scores)
@@ -642,7 +637,7 @@ class Attention:
 
     def _attend(self, q, k, v, layer):
         layer = _count(layer, "layer")
-        for name, array in (("q", q), ("k", k), ("v", v)):
+        for name, array in zip("qkv", (q, k, v)):
             _check_array(array, name)
         shape = _check_shapes([tuple(int(n) for n in x.shape) for x in (q, k, v)])
         made_for = shape, dtype_name(q.dtype), str(getattr(q, "device", "cpu"))
@@ -701,14 +696,11 @@ class Attention:
             raise TypeError("a run that has begun cannot be copied, as its selections are memory of "
                             "its own; restart() it before")
         blocks = self.steps // self._block_steps if self._block_steps else 1
-        return _new_run, (self.schedule, self.steps, self.layers, self.prompt, blocks)
+        return functools.partial(Attention, self.schedule, steps=self.steps, layers=self.layers, prompt=self.prompt,
+                                 blocks=blocks), ()
 
     def restart(self) -> None:
         """Begins the run anew: no selection is made yet, and the next call fixes shapes."""
         self._step = self._next = 0
         self._made_for = None
         self._lists = [None] * self.layers
-
-
-def _new_run(schedule, steps, layers, prompt, blocks):
-    return Attention(schedule, steps=steps, layers=layers, prompt=prompt, blocks=blocks)

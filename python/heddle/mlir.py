@@ -47,6 +47,6 @@ def text_of(schedule):
     # that names none.
     ordered = sorted(schedule.statements, key=lambda one: (
         one.form.startswith("attend") and " in layers(" not in one.form))
-    statements = ["  " + statement.write(out) for statement in ordered]
+    statements = ["  " + statement._said(out) for statement in ordered]
     body = "\n".join(out.lines + statements)
     return f"heddle.schedule @{schedule.name} {{\n{body}{chr(10) if body else ''}}}\n"

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Callable, Iterator, Optional
@@ -78,16 +79,20 @@ class Generation:
         return generated(self)
 
 
+def _unicode(text, what):
+    """The text; ValueError for one that is not Unicode."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{what}: not Unicode at character {error.start}: half of a surrogate pair") from None
+    return text
+
+
 def _token_ids(value, what):
     """Token ids as a list of ints; a str as it is. `what`: the name in errors."""
     import numpy as np
     if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(f"{what}: not Unicode at character {error.start}: half of a "
-                             "surrogate pair") from None
-        return value
+        return _unicode(value, what)
     if isinstance(value, (bytes, dict, set)) or not hasattr(value, "__len__"):
         raise TypeError(f"{what}: expected a str or token ids, found {value!r}")
     ids = np.asarray(value)
@@ -136,16 +141,11 @@ def _messages(messages):
             raise ValueError(f"message {i}: expected the role system, user or assistant, found {role!r:.60}")
         if not isinstance(content, str):
             raise ValueError(f"message {i}: expected a string as content, found {content!r:.60}")
-        try:
-            content.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(f"message {i}: not Unicode at character {error.start}: half of a "
-                             "surrogate pair") from None
-        made.append((role, content))
+        made.append((role, _unicode(content, f"message {i}")))
     return made
 
 
-class Model:
+class Model(AbstractContextManager):
     """A model on a device, made by load(). Calls from several threads are fine: runs
     of one model come one after the other; the GIL is free while they compute."""
 
@@ -294,9 +294,6 @@ class Model:
         raise TypeError("a model is memory of its process and is neither copied nor pickled; load it where it is needed: "
                         f"heddle.load({self.folder!r}, device={self.device!r})")
 
-    def __enter__(self):
-        return self
-
     def __exit__(self, *_):
         self.close()
 
@@ -304,6 +301,13 @@ class Model:
         c = self.config
         return (f"<heddle.Model {self.folder}: {c['architecture']}, {c['layers']} layers, "
                 f"{self.dtype} on {self._native.description}{', closed' if self.closed else ''}>")
+
+
+@contextmanager
+def opened(model, device="cpu", dtype=None):
+    """A model, or that of a folder, which is closed at the end."""
+    with nullcontext(model) if isinstance(model, Model) else load(model, device=device, dtype=dtype) as found:
+        yield found
 
 
 def load(folder, *, device: str = "cpu", dtype=None) -> Model:

@@ -6,8 +6,8 @@ here it is enough to know where each begins and which values it uses."""
 import re
 
 from .errors import HeddleError, ScheduleError, check_unicode
-from .schedule import (_OPERATORS, SCORERS, Cadence, Pairs, Schedule, Source, _PairSet, _PositionSet, _Selection,
-                       _SimplePairs, _Statement, number_text)
+from .schedule import (_OPERATORS, SCORERS, Cadence, Pairs, Positions, Schedule, Source, _Selection, _Statement,
+                       number_text)
 
 #: All other operations make values.
 _STATEMENTS = {"attend", "visible", "recompute", "reuse", "commit"}
@@ -77,24 +77,21 @@ class _Reader:
             text, block, eos = re.fullmatch(r"(.+?)( in block)?( or after eos)?", words).groups()
             return Cadence(text, bool(block), bool(eos), name)
         if op == "select":
-            parts = re.fullmatch(rf"(\w+\(.*?\)) by ({'|'.join(SCORERS)})\b(.*?) on (%[A-Za-z0-9_$.-]+)"
+            parts = re.fullmatch(rf"(\w+\(.*?\) by (?:{'|'.join(SCORERS)})\b.*?) on %[A-Za-z0-9_$.-]+"
                                  r"( in layers *\(.*\))?", words)
             if not parts:
                 self.fail("expected 'columns(...)' or 'blocks(...)', 'by' a scorer and "
                           f"'on %cadence', found '{words}'")
-            details, sets = self.operands(parts[3])
-            return _Selection(parts[1], details, found[-1], name, parts[5] or "", sets, parts[2])
-        operator = {word: operator for operator, word in _OPERATORS.items()}.get(op, "")
-        if operator and found and isinstance(found[0], Pairs):
-            return _PairSet(operator, found, name)
-        if _ALONE.fullmatch(op) or re.fullmatch(r"\([^()%]*\)", words):  # by arithmetic: window(64)
-            return _SimplePairs(f"{op}{words}", name)
+            (said, sets), (layers, _) = self.operands(parts[1]), self.operands(parts[2] or "")
+            return _Selection(f"select {said}{{on}}{layers}", sets, name, on=found[-1])
+        operator = {word: operator for operator, word in _OPERATORS.items()}.get(op)
+        # By arithmetic: window(64).
+        of_pairs = _ALONE.fullmatch(op) or re.fullmatch(r"\([^()%]*\)", words) or \
+            operator and found and isinstance(found[0], Pairs)
+        family = Pairs if of_pairs else Positions
         if operator:
-            form = "{}"
-        cadences = tuple(v for v in found if isinstance(v, Cadence))
-        between = "" if form.startswith("(") else " "
-        return _PositionSet(f"{op}{between}{form}", found[:len(found) - len(cadences)], cadences,
-                            name, operator)
+            return family._of(operator, found, name)
+        return family(f"{op}{'' if form.startswith('(') else ' '}{form}".rstrip(), found, name)
 
     def statement(self, op, words):
         head, scores, region = words.partition(" scores(")

@@ -15,22 +15,26 @@ fractions.Fraction itself, an int n/1, a str what the Spec allows ("20 percent")
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 import math
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
-from typing import Optional, Union
+from typing import Callable, Optional, TypeVar, Union
 
 from . import mlir
 from . import scores as score_functions
-from .errors import ScheduleError
+from .errors import ScheduleError, error_at
 
 Ratio = Union[float, int, Fraction, str]
+Layers = Union[int, tuple, list, None]  # a layer, (first, last), or a list of these
+_Function = TypeVar("_Function", bound=Callable)
 
 
-def _outside(function):
+def _outside(function: _Function) -> _Function:
     """Has torch.compile call the function outside of what it compiles (as torch.compiler.disable()
     does, without PyTorch): it takes no values of schedules that a program makes, and ends with
     an internal error of its own."""
@@ -85,20 +89,89 @@ def number_text(value, what: str = "number") -> str:
     return ratio_text(value, what)
 
 
-class _Value:
-    """What a schedule's statements are made of. `_emit(out)` writes the operation
-    and returns its operand."""
+def _layers_text(layers, what="layers"):
+    """" in layers(0 to 3, 8)" of (0, 3), of 8 or of a list of these; "" of None."""
+    if layers is None:
+        return ""
+    ranges = []
+    for each in layers if isinstance(layers, list) else [layers]:
+        if isinstance(each, tuple) and len(each) == 2:
+            ranges.append(" to ".join(str(_count(layer, what)) for layer in each))
+        elif isinstance(each, Integral) and not isinstance(each, bool):
+            ranges.append(str(each))
+        else:
+            raise TypeError(f"{what}: expected (first, last), a layer or a list of these, found {layers!r}")
+    if not ranges:
+        raise ValueError(f"{what}: the list names no layer")
+    return f" in layers({', '.join(ranges)})"
 
-    def _operation(self, out):
-        raise NotImplementedError
 
-    def _emit(self, out):
-        return out.value(self, self._name, self._operation(out))
+#: What becomes of an argument, by its annotation: an int, its spelling in MLIR, or itself; else a TypeError or ValueError.
+_TAKEN = {
+    "int": _count, "Ratio": ratio_text, "Union[int, Ratio]": number_text, "Layers": _layers_text,
+    "bool": lambda value, what: _kind(value, bool, what, "True or False"),
+    "Cadence": lambda value, what: _kind(value, Cadence, what, "a cadence"),
+    "Pairs": lambda value, what: _kind(value, Pairs, what, "a set of pairs, such as columns(...) | window(128)"),
+    "Positions": lambda value, what: _kind(value, Positions, what, "a set of positions")}
+
+
+def _checked(function: _Function) -> _Function:
+    """Has the function called with its arguments as _TAKEN has them; None stays where the annotation is Optional."""
+    signature, taken = inspect.signature(function), []
+    for name, parameter in signature.parameters.items():
+        optional = re.fullmatch(r"Optional\[(.*)\]", str(parameter.annotation))
+        kind = optional[1] if optional else parameter.annotation
+        if kind in _TAKEN and parameter.kind != parameter.VAR_KEYWORD:
+            taken.append((name, _TAKEN[kind], optional))
+
+    @functools.wraps(function)
+    def checked(*arguments, **named):
+        try:
+            given = signature.bind(*arguments, **named)
+        except TypeError:  # Python says it, with the function's name
+            return function(*arguments, **named)
+        given.apply_defaults()
+        for name, take, optional in taken:
+            if not optional or given.arguments[name] is not None:
+                given.arguments[name] = take(given.arguments[name], name)
+        return function(*given.args, **given.kwargs)
+    return _outside(checked)
+
+
+def _form(word, *said, **named):
+    """"every(8, from = 2)": a word of the Spec and what it is stated with (`from_`: from), without what is None or
+    False; of True the name stands alone."""
+    said = [str(each) for each in said if each is not None]
+    said += [name.rstrip("_") + ("" if value is True else f" = {value}") for name, value in named.items()
+             if value is not None and value is not False]
+    return f"{word}({', '.join(said)})" if said else word
+
+
+class _Said:
+    """What has words in MLIR: `_said(out)` gives them, and writes the values among them."""
 
     def __repr__(self):
         """What str() of a schedule says of it, in one line."""
-        text = mlir.Inline.short(self._operation(mlir.Inline()))
-        return f"<heddle.{self._family.__name__} {text}>"
+        text = mlir.Inline.short(self._said(mlir.Inline()))
+        return f"<heddle.{getattr(self, '_family', type(self)).__name__} {text}>"
+
+
+@dataclass(frozen=True, repr=False)
+class _Words(_Said):
+    """`form` with a place for each of `values`."""
+    form: str
+    values: tuple = ()
+
+    def _said(self, out):
+        return self.form.format(*(value._emit(out) for value in self.values))
+
+
+class _Value(_Said):
+    """What a schedule's statements are made of. `_emit(out)` writes the operation
+    and returns its operand."""
+
+    def _emit(self, out):
+        return out.value(self, self._name, self._said(out))
 
     def __bool__(self):
         raise TypeError("a value of a schedule is neither true nor false; unite with |, "
@@ -121,40 +194,37 @@ class Cadence(_Value):
         """Besides, all steps once EOS was found."""
         return dataclasses.replace(self, eos=True)
 
-    def _operation(self, out):
+    def _said(self, out):
         return (f"cadence {self.text}" + (" in block" if self.per_block else "") +
                 (" or after eos" if self.eos else ""))
 
 
-Cadence._family = Cadence
 never = Cadence("never")  #: No step.
 
 
-@_outside
+@_checked
 def every(n: int, start: Optional[int] = None) -> Cadence:
     """Steps 1, 1 + n, 1 + 2n...; with `start` s, s + n... TypeError for what is no whole number;
     what the Spec numbers is the compiler's ScheduleError. Source: docs/Spec/Cadence.md."""
-    _count(n, "n")
-    return Cadence(f"every({n})" if start is None else
-                   f"every({n}, from = {_count(start, 'start')})")
+    return Cadence(_form("every", n, from_=start))
 
 
-@_outside
+@_checked
 def first(n: int) -> Cadence:
     """Steps 1 to n. TypeError for what is no whole number; what the Spec numbers is the compiler's
     ScheduleError. Source: docs/Spec/Cadence.md."""
-    return Cadence(f"first({_count(n, 'n')})")
+    return Cadence(_form("first", n))
 
 
-@_outside
+@_checked
 def geometric(n: int) -> Cadence:
     """Steps 1, n, n^2...: ever fewer, in runs of any length. n: from 2. TypeError for what is no
     whole number; what the Spec numbers is the compiler's ScheduleError. Source:
     docs/Spec/Cadence.md."""
-    return Cadence(f"geometric({_count(n, 'n')})")
+    return Cadence(_form("geometric", n))
 
 
-@_outside
+@_checked
 def drift(below: Ratio, within: int, layer: int = -1, attention: bool = False) -> Cadence:
     """Step 1; each step after one whose values in `layer` (-1: the last) have a mean cosine below `below` to
     what they were after the latest of these steps; the `within`-th after that one at the latest; and the
@@ -162,59 +232,56 @@ def drift(below: Ratio, within: int, layer: int = -1, attention: bool = False) -
     of its values. A run decides which: not for attention without a model.
     TypeError for what is no ratio, whole number or truth value; what the Spec numbers is the compiler's
     ScheduleError. Source: docs/Spec/Cadence.md."""
-    of = "attention, " if _kind(attention, bool, "attention", "True or False") else ""
-    where = "" if _count(layer, "layer") == -1 else f", layer = {layer}"
-    return Cadence(f"drift({of}below = {ratio_text(below, 'below')}, within = {_count(within, 'within')}{where})")
+    return Cadence(_form("drift", attention=attention, below=below, within=within, layer=None if layer == -1 else layer))
 
 
-@_outside
+@_checked
 def at(share: Ratio, plus: Optional[int] = None) -> Cadence:
     """The one step max(1, floor(share T)), or floor(share T) + plus, of T steps. TypeError for what
     is no ratio or whole number; what the Spec numbers is the compiler's ScheduleError. Source:
     docs/Spec/Cadence.md."""
-    text = ratio_text(share, "share")
-    return Cadence(f"at({text})" if plus is None else f"at({text}, plus = {_count(plus, 'plus')})")
+    return Cadence(_form("at", share, plus=plus))
 
 
-@_outside
+@_checked
 def at_step(step: int) -> Cadence:
     """The one step `step`, from 1. TypeError for what is no whole number; what the Spec numbers is
     the compiler's ScheduleError. Source: docs/Spec/Cadence.md."""
-    return Cadence(f"at(step = {_count(step, 'step')})")
+    return Cadence(_form("at", step=step))
 
 
-@_outside
+@_checked
 def uniform(window: Ratio, count: int) -> Cadence:
     """`count` steps spread evenly over the first share `window` of the run. Source:
     PulseCol, equation 8. TypeError for other kinds of arguments, ScheduleError of the compiler for
     numbers out of range."""
-    return Cadence(f"uniform(window = {ratio_text(window, 'window')}, "
-                   f"count = {_count(count, 'count')})")
+    return Cadence(_form("uniform", window=window, count=count))
 
 
-@_outside
+@_checked
 def random(window: Ratio, count: int, seed: int) -> Cadence:
     """`count` steps drawn by `seed` from the first share `window` of the run, the same on every
     machine. Source: PulseCol, appendix D, table 6. TypeError for other kinds of arguments, ScheduleError of
     the compiler for numbers out of range."""
-    return Cadence(f"random(window = {ratio_text(window, 'window')}, "
-                   f"count = {_count(count, 'count')}, seed = {_count(seed, 'seed')})")
+    return Cadence(_form("random", window=window, count=count, seed=seed))
 
 
-@_outside
+@_checked
 def power(window: Ratio, count: int) -> Cadence:
     """`count` steps, densest at the beginning of the first share `window`. Source:
     PulseCol, appendix D, table 6. TypeError for other kinds of arguments, ScheduleError of the compiler for
     numbers out of range."""
-    return Cadence(f"power(window = {ratio_text(window, 'window')}, "
-                   f"count = {_count(count, 'count')})")
+    return Cadence(_form("power", window=window, count=count))
 
 
 _OPERATORS = {"|": "union", "&": "intersect"}
 
 
-class _Set(_Value):
-    """What pairs and positions share: unions and intersections."""
+@dataclass(frozen=True, repr=False)
+class _Set(_Words, _Value):
+    """What pairs and positions share: unions and intersections, which say their `operator`."""
+    _name: str = field(default="", compare=False)
+    operator: str = ""
 
     @_outside
     def __or__(self, other):
@@ -227,18 +294,21 @@ class _Set(_Value):
     def _with(self, operator, other):
         if not isinstance(other, self._family):
             return NotImplemented
-        return self._made_of(operator, self._parts_of(operator) + other._parts_of(operator))
+        return self._family._of(operator, self._parts_of(operator) + other._parts_of(operator))
+
+    @classmethod
+    def _of(cls, operator, parts, name=None):
+        """The union or intersection of the parts."""
+        return cls(f"{_OPERATORS[operator]} " + ", ".join(["{}"] * len(parts)), parts, name or cls._names[operator], operator)
 
     def _parts_of(self, operator):
-        return (self,)
+        return self.values if operator == self.operator else (self,)
 
 
 class Pairs(_Set):
     """A set of (query, key) pairs (docs/Spec/Pairs.md), made by window(), columns() and
     their like; `|` unites, `&` intersects."""
-
-    def _made_of(self, operator, parts):
-        return _PairSet(operator, parts)
+    _names = {"|": "pairs", "&": "pairs"}
 
     def _repr_html_(self):
         """The page of attention over them, selections made at each step."""
@@ -247,70 +317,39 @@ class Pairs(_Set):
 
     def _refreshed(self, cadence):
         """The same with `cadence` for the selections that name none."""
-        return self
+        return dataclasses.replace(self, values=tuple(
+            value._refreshed(cadence) if isinstance(value, Pairs) else value for value in self.values))
+
+    def _selections(self):
+        """The selections in it."""
+        return sum((value._selections() for value in self.values if isinstance(value, Pairs)), ())
 
     def _unrefreshed(self):
         """The selections that name no cadence."""
-        return ()
+        return tuple(each for each in self._selections() if each.on is None)
 
 
-@dataclass(frozen=True, repr=False)
-class _SimplePairs(Pairs):
-    """Pairs by a word of the Spec and numbers."""
-    text: str
-    _name: str = field(compare=False)
-
-    def _operation(self, out):
-        return self.text
-
-
-@dataclass(frozen=True, repr=False)
-class _PairSet(Pairs):
-    """A union or an intersection of pairs."""
-    operator: str
-    parts: tuple
-    _name: str = field(default="pairs", compare=False)
-
-    def _parts_of(self, operator):
-        return self.parts if operator == self.operator else (self,)
-
-    def _refreshed(self, cadence):
-        return dataclasses.replace(self, parts=tuple(part._refreshed(cadence) for part in self.parts))
-
-    def _unrefreshed(self):
-        return sum((part._unrefreshed() for part in self.parts), ())
-
-    def _operation(self, out):
-        return _OPERATORS[self.operator] + " " + ", ".join(part._emit(out) for part in self.parts)
+Pairs._family = Pairs
 
 
 @dataclass(frozen=True, repr=False)
 class _Selection(Pairs):
-    """Pairs that a scorer selects, and when."""
-    form: str
-    details: str
-    on: Optional[Cadence]
-    _name: str = field(compare=False)
-    layers: str = ""
-    sets: tuple = ()  # of positions, and what it chooses within, where `details` has {}
-    by: str = "mean_probability"
+    """Pairs that a scorer selects, and when: the form has {on} where the cadence stands. Its values are sets of
+    positions, and what it chooses within."""
+    on: Optional[Cadence] = None
 
     def _refreshed(self, cadence):
-        return dataclasses.replace(self, on=cadence if self.on is None else self.on, sets=tuple(
-            each._refreshed(cadence) if isinstance(each, Pairs) else each for each in self.sets))
+        return dataclasses.replace(super()._refreshed(cadence), on=cadence if self.on is None else self.on)
 
-    def _unrefreshed(self):
-        outer = sum((each._unrefreshed() for each in self.sets if isinstance(each, Pairs)), ())
-        return outer + (() if self.on is not None else (self,))
+    def _selections(self):
+        return super()._selections() + (self,)
 
-    def _operation(self, out):
+    def _said(self, out):
         cadence = f" on {self.on._emit(out)}" if self.on is not None else ""
-        details = self.details.format(*(positions._emit(out) for positions in self.sets))
-        return f"select {self.form} by {self.by}{details}{cadence}{self.layers}"
+        return self.form.format(*(value._emit(out) for value in self.values), on=cadence)
 
 
-Pairs._family = Pairs
-dense = _SimplePairs("dense", "all")  #: All pairs.
+dense = Pairs("dense", (), "all")  #: All pairs.
 ROUNDINGS = (None, "floor", "ceil", "round", "floor_plus_one")
 SCORERS = ("mean_probability", "mean_logit")
 
@@ -328,15 +367,15 @@ def pairs(word: str, *numbers: Union[int, Ratio], **named: int) -> Pairs:
     said = [str(number) if isinstance(number, Integral) and not isinstance(number, bool)
             else ratio_text(number, word) for number in numbers]
     said += [f"{name} = {_count(number, name)}" for name, number in named.items()]
-    return _SimplePairs(f"{word}({', '.join(said)})" if said else word, {"window": "near"}.get(word, word))
+    return Pairs(_form(word, *said), (), {"window": "near"}.get(word, word))
 
 
-@_outside
+@_checked
 def window(size: int, **named: int) -> Pairs:
     """Keys near the query: those with |i - j| <= size / 2 tokens, rounded down. `named`: what else
     the Spec states a window with. TypeError for what are no whole numbers; the compiler's
     ScheduleError for a name that the Spec has not. Source: docs/Spec/Pairs.md."""
-    return pairs("window", _count(size, "size"), **named)
+    return pairs("window", size, **named)
 
 
 @_outside
@@ -348,38 +387,17 @@ def sinks(size: Union[int, Ratio]) -> Pairs:
     return pairs("sinks", size)
 
 
-def _layers_text(layers):
-    """" in layers(0 to 3, 8)" of (0, 3), of 8 or of a list of these; "" of None."""
-    if layers is None:
-        return ""
-    ranges = []
-    for each in layers if isinstance(layers, list) else [layers]:
-        if isinstance(each, tuple) and len(each) == 2:
-            ranges.append(" to ".join(str(_count(layer, "layers")) for layer in each))
-        elif isinstance(each, Integral) and not isinstance(each, bool):
-            ranges.append(str(each))
-        else:
-            raise TypeError("layers: expected (first, last), a layer or a list of these, "
-                            f"found {layers!r}")
-    if not ranges:
-        raise ValueError("layers: the list names no layer")
-    return f" in layers({', '.join(ranges)})"
-
-
-def _selection(kind, keep, size_name, size, words, details, on, layers, name, by, sets=()):
+def _selection(said, details, by, on, layers, name, sets=()):
     _one_of(by, "by", SCORERS)
-    if on is not None:
-        _kind(on, Cadence, "on", "a cadence")
-    form = f"{kind}(keep = {number_text(keep, 'keep')}, {size_name} = {size}{words})"
-    return _Selection(form, details, on, name, _layers_text(layers), sets, by)
+    return _Selection(f"select {said} by {by}{details}{{on}}{layers}", sets, name, on=on)
 
 
-@_outside
+@_checked
 def columns(keep: Union[int, Ratio], group: Union[int, str] = 32, *, on: Optional[Cadence] = None,
             rounding: Optional[str] = None, per_kv_head: bool = False, per_layer: bool = False,
-            pooled: Optional[int] = None, of: Optional["Positions"] = None, always: Optional["Positions"] = None,
+            pooled: Optional[int] = None, of: Optional[Positions] = None, always: Optional[Positions] = None,
             within: Optional[Pairs] = None, by: str = "mean_probability",
-            layers: Union[int, tuple, list, None] = None) -> Pairs:
+            layers: Layers = None) -> Pairs:
     """For each group of `group` query rows the keys of largest mean probability, the share
     `keep` of all or, if that is an int, so many, refreshed on the cadence `on`, else on the
     `refresh` of attend().
@@ -395,28 +413,21 @@ def columns(keep: Union[int, Ratio], group: Union[int, str] = 32, *, on: Optiona
     each layer refreshes its own. ValueError for another rounding or no layer; what the Spec
     numbers is the compiler's ScheduleError. Source: PulseCol, equations 5 to 7; Sparse-dLLM."""
     _one_of(rounding, "rounding", ROUNDINGS)
-    _kind(per_kv_head, bool, "per_kv_head", "True or False")
-    _kind(per_layer, bool, "per_layer", "True or False")
-    words = (f", rounding = {rounding}" if rounding else "") + \
-        (", per_kv_head" if per_kv_head else "") + (", per_layer" if per_layer else "")
-    details = "" if pooled is None else f" pooled({_count(pooled, 'pooled')})"
-    sets = ()
-    for word, positions in (("of", of), ("always", always)):
-        if positions is not None:
-            details += f" {word} {{}}"
-            sets += (_kind(positions, Positions, word, "a set of positions"),)
+    group = group if isinstance(group, str) and group == "all" else _count(group, "group")
     if within is not None:
-        details += " within {}"
-        sets += (_kind(within, _Selection, "within", "columns() or blocks()"),)
-    return _selection("columns", keep, "group", "all" if isinstance(group, str) and group == "all" else _count(group, "group"),
-                      words, details, on, layers, "cols", by, sets)
+        _kind(within, _Selection, "within", "columns() or blocks()")
+    sets = {word: each for word, each in (("of", of), ("always", always), ("within", within)) if each is not None}
+    return _selection(
+        _form("columns", keep=keep, group=group, rounding=rounding, per_kv_head=per_kv_head, per_layer=per_layer),
+        ("" if pooled is None else f" pooled({pooled})") + "".join(f" {word} {{}}" for word in sets),
+        by, on, layers, "cols", tuple(sets.values()))
 
 
-@_outside
+@_checked
 def blocks(keep: Union[int, Ratio], size: int = 128, *, on: Optional[Cadence] = None,
            isolating: Optional[str] = None, scaled_by_heads: bool = False,
            rounding: Optional[str] = None, by: str = "mean_probability",
-           layers: Union[int, tuple, list, None] = None) -> Pairs:
+           layers: Layers = None) -> Pairs:
     """For each block of `size` query rows the share `keep` of blocks of as many keys, or, if that is an int, so many, by
     their mean probability, refreshed on the cadence `on` as columns() are.
 
@@ -426,97 +437,69 @@ def blocks(keep: Union[int, Ratio], size: int = 128, *, on: Optional[Cadence] = 
     Spec numbers is the compiler's ScheduleError. Source: SparseD, equations 5 and 6."""
     _one_of(rounding, "rounding", ROUNDINGS)
     _one_of(isolating, "isolating", (None, "spans", "aligned", "filtered"))
-    _kind(scaled_by_heads, bool, "scaled_by_heads", "True or False")
     details = (f" isolating({isolating})" if isolating else "") + \
         (" scaled_by(heads)" if scaled_by_heads else "")
-    return _selection("blocks", keep, "size", _count(size, "size"),
-                      f", rounding = {rounding}" if rounding else "", details, on, layers, "tiles", by)
+    return _selection(_form("blocks", keep=keep, size=size, rounding=rounding), details, by, on, layers, "tiles")
 
 
 class Positions(_Set):
     """A set of positions of a sequence, from 0, as it is before a step (docs/Spec/Rows.md): prompt,
     undecoded() and their like; `|` unites, `&` intersects, `-` takes away."""
 
-    def _made_of(self, operator, parts):
-        return _PositionSet(_OPERATORS[operator] + " {}", parts, (),
-                            "positions" if operator == "|" else "both", operator)
+    _names = {"|": "positions", "&": "both"}
 
     def __sub__(self, other):
-        if not isinstance(other, Positions):
-            return NotImplemented
-        return _PositionSet("except {}, {}", (self, other), (), "rest", "")
+        return Positions("except {}, {}", (self, other), "rest") if isinstance(other, Positions) else NotImplemented
 
+    @_checked
     def fixed(self, on: Cadence) -> Positions:
         """The set as it was before the latest step of the cadence `on`. TypeError for other kinds
         of arguments."""
-        _kind(on, Cadence, "on", "a cadence")
-        return _PositionSet("fix {} on {}", (self,), (on,), "fixed", "")
+        return Positions("fix {} on {}", (self, on), "fixed")
 
     def hull(self) -> Positions:
         """Every position from the first to the last."""
-        return _PositionSet("hull {}", (self,), (), "hull", "")
+        return Positions("hull {}", (self,), "hull")
 
+    @_checked
     def last(self, count: int = 1) -> Positions:
         """The last `count` positions of the set. TypeError for what is no whole number."""
-        return _PositionSet(f"last({_count(count, 'count')}) of {{}}", (self,), (), "end", "")
+        return Positions(f"last({count}) of {{}}", (self,), "end")
 
+    @_checked
     def confident(self, count: int, near: Optional[int] = None) -> Positions:
         """Of the masked positions of the set the `count` whose last prediction had the highest
         confidence; those without one come last. near: the standard deviation, in positions, of
         the weights by which decoded positions lift a confidence near them. TypeError for what
         is no whole number. Source: docs/Spec/Rows.md."""
-        lifted = "" if near is None else f", near = {_count(near, 'near')}"
-        return _PositionSet(f"confident({_count(count, 'count')}{lifted}) of {{}}", (self,), (),
-                            "sure", "")
+        return Positions(_form("confident", count, near=near) + " of {}", (self,), "sure")
 
     def leading(self) -> Positions:
         """As many first positions of the sequence as the set has."""
-        return _PositionSet("leading {}", (self,), (), "front", "")
+        return Positions("leading {}", (self,), "front")
 
     def predicting(self) -> Positions:
         """The rows that predict these positions."""
-        return _PositionSet("predicting {}", (self,), (), "predicting", "")
+        return Positions("predicting {}", (self,), "predicting")
 
+    @_checked
     def neighbors(self, count: int, among: Positions) -> Positions:
         """For each position `count` positions of `among` next to it. TypeError for other kinds of
         arguments."""
-        _kind(among, Positions, "among", "a set of positions")
-        return _PositionSet(f"neighbors({_count(count, 'count')}) of {{}} in {{}}",
-                            (self, among), (), "near", "")
+        return Positions(f"neighbors({count}) of {{}} in {{}}", (self, among), "near")
 
+    @_checked
     def nearest(self, count: int, among: Positions) -> Positions:
         """For each position in turn the `count` nearest of `among` that are neither of the set
         nor taken before. TypeError for other kinds of arguments."""
-        _kind(among, Positions, "among", "a set of positions")
-        return _PositionSet(f"nearest({_count(count, 'count')}) of {{}} in {{}}",
-                            (self, among), (), "near", "")
+        return Positions(f"nearest({count}) of {{}} in {{}}", (self, among), "near")
 
 
 Positions._family = Positions
 
 
-@dataclass(frozen=True, repr=False)
-class _PositionSet(Positions):
-    """Positions by a word of the Spec, of others and of cadences."""
-    form: str
-    parts: tuple
-    cadences: tuple
-    _name: str = field(compare=False)
-    operator: str
-
-    def _parts_of(self, operator):
-        return self.parts if operator and operator == self.operator else (self,)
-
-    def _operation(self, out):
-        parts = [part._emit(out) for part in self.parts]
-        cadences = [cadence._emit(out) for cadence in self.cadences]
-        if self.operator:
-            return self.form.format(", ".join(parts))
-        return self.form.format(*parts, *cadences)
-
-
-def _positions(text, name, *cadences):
-    return _PositionSet("positions " + text, (), cadences, name, "")
+def _positions(words, name, *values):
+    return Positions("positions " + words, values, name)
 
 
 all_positions = _positions("all", "all")  #: Every position.
@@ -529,28 +512,28 @@ decoded = _positions("decoded", "decoded")  #: What is no mask: the prompt and w
 next_positions = _positions("next", "next")  #: What comes next in a drawn order.
 
 
+@_checked
 def single(n: int) -> Positions:
     """The one position n. n: from 0; negative: from the sequence's end, whose last is -1. TypeError
     for what is no whole number. Source: docs/Spec/Rows.md."""
-    return _positions(f"single({_count(n, 'n')})", "one")
+    return _positions(_form("single", n), "one")
 
 
+@_checked
 def undecoded(first: Optional[int] = None) -> Positions:
     """The masked positions, or the first of them. TypeError for what is no whole number. Source:
     docs/Spec/Rows.md."""
-    return _positions("undecoded" if first is None else
-                      f"undecoded(first = {_count(first, 'first')})", "masked")
+    return _positions(_form("undecoded", first=first), "masked")
 
 
+@_checked
 def committed(*, last: Optional[int] = None, since: Optional[Cadence] = None) -> Positions:
     """What became a token in the last steps, or since a cadence's latest step. TypeError for both
     or neither, and for other kinds of arguments. Source: docs/Spec/Rows.md."""
     if (last is None) == (since is None):
         raise TypeError("committed: give either last= or since=")
-    if last is not None:
-        return _positions(f"committed(last = {_count(last, 'last')})", "new")
-    return _positions("committed(since = {})", "recent",
-                      _kind(since, Cadence, "since", "a cadence"))
+    return _positions("committed(since = {})", "recent", since) if last is None else \
+        _positions(_form("committed", last=last), "new")
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.$]*")
@@ -609,9 +592,8 @@ class Source(Schedule):
             raise ScheduleError(f"schedule: found {', '.join('@' + each for each in names)}; choose one by "
                                 f"heddle.Source(text, {names[0]!r})", text)
         if name is None and names and not _NAME.fullmatch(names[0]):
-            before = text[:text.index(names[0])]
-            raise ScheduleError(f"<stdin>:{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}: error: {names[0]!r} "
-                                "is no name of a schedule; expected letters, digits and underscores, no digit first", text)
+            raise error_at(text, text.index(names[0]), f"{names[0]!r} is no name of a schedule; expected letters, digits and "
+                           "underscores, no digit first")
         super().__init__((), name or (names[0] if names else None))
         self.text = text if text.endswith("\n") else text + "\n"
 
@@ -622,21 +604,16 @@ class Source(Schedule):
 def schedule(name: str, *parts: Schedule) -> Schedule:
     """The statements of `parts`, in their order, under a name, which bundles and reports show. TypeError for a part
     that is no schedule or of MLIR text. Source: docs/Spec/Schedules.md."""
-    for part in parts:
-        _kind(part, Schedule, "schedule", "statements such as attend(...)")
-        if isinstance(part, Source):
-            raise TypeError("a schedule of MLIR text has no parts to join")
-    return Schedule(sum((part.statements for part in parts), ()), name)
+    parts = (_kind(part, Schedule, "schedule", "statements such as attend(...)") for part in parts)
+    return sum(parts, Schedule((), name))
 
 
-@dataclass(frozen=True)
-class _Statement:
-    """`form` with a place for each of `values`."""
-    form: str
-    values: tuple = ()
+class _Statement(_Words):
+    """An attend, a recompute and their like."""
 
-    def write(self, out):
-        return self.form.format(*(value._emit(out) for value in self.values))
+
+def _statement(form, values=()):
+    return Schedule((_Statement(form, values),))
 
 
 def _on(cadences):
@@ -651,9 +628,10 @@ def _on(cadences):
     return " on " + " and ".join("{}" for _ in cadences), cadences
 
 
+@_checked
 def attend(pairs: Pairs = dense, *, refresh: Optional[Cadence] = None,
            until: Optional[Cadence] = None, earlier: Optional[list] = None, at_once: bool = False,
-           layers: Union[int, tuple, list, None] = None, scores=None) -> Schedule:
+           layers: Layers = None, scores=None) -> Schedule:
     """The pairs that attention computes.
 
     refresh: the cadence of selections in `pairs` that name none of their own.
@@ -671,17 +649,15 @@ def attend(pairs: Pairs = dense, *, refresh: Optional[Cadence] = None,
             raise TypeError(f"earlier: expected (pairs, cadence), found {stage!r}")
         stages.append((_kind(stage[0], Pairs, "earlier", "a set of pairs"),
                        _kind(stage[1], Cadence, "earlier", "a cadence")))
-    _kind(pairs, Pairs, "pairs", "a set of pairs, such as columns(...) | window(128)")
     sets = [stage[0] for stage in stages] + [pairs]
     open_ones = sum((each._unrefreshed() for each in sets), ())
     if refresh is not None:
-        _kind(refresh, Cadence, "refresh", "a cadence")
         if not open_ones:
             raise ValueError("refresh: no selection in these pairs is left without a cadence")
         sets = [each._refreshed(refresh) for each in sets]
     elif open_ones:
-        raise ValueError(f"{open_ones[0].form}: says no cadence on which it is refreshed; give "
-                         "refresh= here or on= there")
+        raise ValueError(f"{open_ones[0].form[len('select '):].split(' by ')[0]}: says no cadence on which it is refreshed; "
+                         "give refresh= here or on= there")
     text, values = "attend", ()
     if sets == [dense]:
         text += " dense"
@@ -689,69 +665,47 @@ def attend(pairs: Pairs = dense, *, refresh: Optional[Cadence] = None,
             raise ValueError("until: attention is dense anyway")
     else:
         if until is not None:
-            _kind(until, Cadence, "until", "a cadence")
             text, values = text + " dense until({}) then", (until,)
         for each, (_, end) in zip(sets, stages):
             text, values = text + " pairs({}) until({}) then", values + (each, end)
         text, values = text + " pairs({})", values + (sets[-1],)
-    if _kind(at_once, bool, "at_once", "True or False"):
-        text += " at_once"
-    text += _layers_text(layers)
+    text += (" at_once" if at_once else "") + layers
     if scores is not None:
         if callable(scores):
             scores = score_functions.trace(scores)
         _kind(scores, str, "scores", "a function, or MLIR text: '(%logit) {...}'")
         text += " scores" + scores.strip().replace("{", "{{").replace("}", "}}")
-    return Schedule((_Statement(text, values),))
+    return _statement(text, values)
 
 
+@_checked
 def visible(positions: Positions, *, all_on: Optional[Cadence] = None) -> Schedule:
     """Only these `positions` exist as rows and keys; on the steps of the cadence `all_on` all do. TypeError for other
     kinds of arguments. Source: Window-Diffusion, section 4.2 (docs/Spec/Rows.md)."""
-    _kind(positions, Positions, "positions", "a set of positions")
-    if all_on is None:
-        return Schedule((_Statement("visible {}", (positions,)),))
-    _kind(all_on, Cadence, "all_on", "a cadence")
-    return Schedule((_Statement("visible all on {} then {}", (all_on, positions)),))
+    return _statement("visible {}", (positions,)) if all_on is None else \
+        _statement("visible all on {} then {}", (all_on, positions))
 
 
-@dataclass(frozen=True, repr=False)
-class Outside:
+class Outside(_Words):
     """Attention over the keys outside of a set, kept from one step to others: attention_outside()."""
-    positions: Positions
-    on: Cadence
-    refresh: Optional[Positions] = None
-    keep: Optional[str] = None
-
-    def _parts(self):
-        """The words, with {} where values are, and the values."""
-        text, values = "attention(outside = {}, on = {}", (self.positions, self.on)
-        if self.refresh is not None:
-            text += ", refresh = " + (f"least_similar(keep = {self.keep}) in " if self.keep else "") + "{}"
-            values += (self.refresh,)
-        return text + ")", values
-
-    def __repr__(self):
-        text, values = self._parts()
-        return f"<heddle.Outside {text.format(*(value._emit(mlir.Inline()) for value in values))}>"
 
 
+@_checked
 def attention_outside(positions: Positions, on: Cadence, *, refresh: Optional[Positions] = None,
                       keep: Optional[Ratio] = None) -> Outside:
     """For reuse(): attention over the visible keys outside of `positions` as of the latest step of the cadence `on`. At
     other steps rows attend to the keys inside, and the two are merged by log-sum-exp; the rows in `refresh` attend to all
     keys and keep it anew, or of these the share `keep` (0 to 1) whose V has changed most. TypeError for other kinds of
     arguments, ValueError for what is no ratio, and for a share of no rows. Source: FlashBlock, LoSA (docs/Spec/Reuse.md)."""
-    _kind(positions, Positions, "positions", "a set of positions")
-    _kind(on, Cadence, "on", "a cadence")
-    if refresh is not None:
-        _kind(refresh, Positions, "refresh", "a set of positions")
-    elif keep is not None:
+    if refresh is None and keep is not None:
         raise ValueError("keep: a share of the rows in refresh, and there are none; name them, as refresh=block")
-    return Outside(positions, on, refresh, None if keep is None else ratio_text(keep, "keep"))
+    part = "{}" if keep is None else f"least_similar(keep = {keep}) in {{}}"
+    return Outside(_form("attention", outside="{}", on="{}", refresh=None if refresh is None else part),
+                   (positions, on) + (() if refresh is None else (refresh,)))
 
 
-def reuse(*kept: Union[str, Outside], layers: Union[int, tuple, list, None] = None) -> Schedule:
+@_checked
+def reuse(*kept: Union[str, Outside], layers: Layers = None) -> Schedule:
     """What is kept of rows from one step to the next: any of "kv" (keys and values; "kv(before_rope)"), "context"
     (of attention; "context(propagating)": with the changes of recomputed values added), "output", attention_outside(...), "ffn".
     layers: that keep it, as attend() has them; the last reuse names none.
@@ -759,77 +713,60 @@ def reuse(*kept: Union[str, Outside], layers: Union[int, tuple, list, None] = No
     parts, values = [], ()
     for part in kept:
         if isinstance(part, Outside):
-            text, of = part._parts()
-            parts.append(text)
-            values += of
+            parts.append(part.form)
+            values += part.values
         else:
             parts.append(_one_of(part, "reuse", ("kv", "kv(before_rope)", "context", "context(propagating)", "output", "ffn")))
-    return Schedule((_Statement("reuse " + ", ".join(parts) + _layers_text(layers), values),))
+    return _statement("reuse " + ", ".join(parts) + layers, values)
 
 
-@dataclass(frozen=True, repr=False)
-class Exact:
+class Exact(_Words):
     """Which of a pass's rows a layer recomputes: salient(), salient_ffn(),
     least_similar()."""
-    form: str
-    values: tuple
-    rows: Positions
-
-    def __repr__(self):
-        values = (value._emit(mlir.Inline()) for value in (*self.values, self.rows))
-        return f"<heddle.Exact {(self.form + '{}').format(*values)}>"
 
 
-def _rows(rows):
-    _kind(rows, Positions, "rows", "a set of positions")
-    return ("all", ()) if rows == all_positions else ("{}", (rows,))
+def _exact(which, rows, values=()):
+    return Exact(which + ("all" if rows == all_positions else "{}"), values + (() if rows == all_positions else (rows,)))
 
 
+@_checked
 def salient(rows: Positions, below: Ratio) -> Exact:
     """Of `rows` those whose attention context has a cosine of less than `below` (0 to 1) to the cached one.
     Source: DyLLM, algorithm 1. TypeError and ValueError for what are no positions or ratios."""
-    _kind(rows, Positions, "rows", "a set of positions")
-    return Exact(f"salient(below = {ratio_text(below, 'below')}) in ", (), rows)
+    return _exact(f"salient(below = {below}) in ", rows)
 
 
+@_checked
 def salient_ffn(rows: Positions, below: Ratio) -> Exact:
     """All of `rows`, but of the FFN only those that salient() takes, with a cosine of less than `below` (0 to 1).
     Source: DyLLM, table 1. TypeError and ValueError for what are no positions or ratios."""
-    _kind(rows, Positions, "rows", "a set of positions")
-    return Exact(f"salient_ffn(below = {ratio_text(below, 'below')}) in ", (), rows)
+    return _exact(f"salient_ffn(below = {below}) in ", rows)
 
 
+@_checked
 def least_similar(rows: Positions, keep: Ratio, among: Positions, confidence: Optional[Ratio] = None) -> Exact:
     """Of the rows in `among` the share `keep` (0 to 1) whose V has the lowest cosine to the cached one, and all of `rows`
     outside of it. confidence: the weight (up to 1) of how confident a row's last prediction was, beside the change. Source:
     dLLM-Cache, as released, and ES-dLLM (docs/Spec/Rows.md). TypeError and ValueError for what are no positions or ratios."""
-    for name, each in (("rows", rows), ("among", among)):
-        _kind(each, Positions, name, "a set of positions")
-    weight = "" if confidence is None else f", confidence = {ratio_text(confidence, 'confidence')}"
-    return Exact(f"least_similar(keep = {ratio_text(keep, 'keep')}, among = {{}}{weight}) in ",
-                 (among,), rows)
+    return _exact(_form("least_similar", keep=keep, among="{}", confidence=confidence) + " in ", rows, (among,))
 
 
+@_checked
 def recompute(rows: Union[Positions, Exact], *, on=None, alone: bool = False, unseen: bool = False,
-              layers: Union[int, tuple, list, None] = None) -> Schedule:
+              layers: Layers = None) -> Schedule:
     """The rows that the layers of a step compute: in a layer the first of a schedule's recomputes counts whose
     cadences all have the step and whose layers have the layer. `on`: a cadence or several. `alone`: without the row before each
     position, by which a model of shifted logits predicts it. `unseen`: with those of the rows that are not visible(), which
     attend to the visible keys and are none. layers: as attend() has them.
     TypeError for other kinds of arguments. Source: docs/Spec/Rows.md."""
-    text, values = "recompute ", ()
-    if isinstance(rows, Exact):
-        text, values, rows = text + rows.form, rows.values, rows.rows
-    words, operands = _rows(rows)
+    if not isinstance(rows, Exact):
+        rows = _exact("", _kind(rows, Positions, "rows", "a set of positions"))
     when, cadences = _on(on)
-    if _kind(alone, bool, "alone", "True or False"):
-        words += " alone"
-    if _kind(unseen, bool, "unseen", "True or False"):
-        words += " unseen"
-    return Schedule((_Statement(text + words + when + _layers_text(layers),
-                                values + operands + cadences),))
+    words = (" alone" if alone else "") + (" unseen" if unseen else "")
+    return _statement(f"recompute {rows.form}{words}{when}{layers}", rows.values + cadences)
 
 
+@_checked
 def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
            last_alone: bool = False, strictly: bool = False, within: Optional[Positions] = None, on=None,
            at_most: Optional[Ratio] = None, least: Optional[int] = None, most: Optional[int] = None,
@@ -853,48 +790,31 @@ def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
     for a value, last_alone or strictly that the kind has not and for what comes without at_most, revoke or edit,
     ValueError for another word. Source: docs/Spec/Commit.md."""
     _one_of(kind, "commit", "quota above factor best timesteps even even_above entropy random_order".split())
-    text = f"commit {kind}"
     if (value is not None) != (kind in ("above", "factor", "best", "even_above", "entropy")):
         raise TypeError(f"commit: {kind!r} takes {'no' if value is not None else 'a'} value")
-    if _kind(last_alone, bool, "last_alone", "True or False") and kind != "factor":
+    if last_alone and kind != "factor":
         raise TypeError(f"commit: {kind!r} takes no last_alone; 'factor' does")
-    if _kind(strictly, bool, "strictly", "True or False") and kind not in ("above", "even_above"):
+    if strictly and kind not in ("above", "even_above"):
         raise TypeError(f"commit: {kind!r} takes no strictly; 'above' and 'even_above' do")
-    if value is not None:
-        number = f"{_count(value, 'best')}" if kind == "best" else ratio_text(value, kind)
-        text += f"({number}{', last_alone' if last_alone else ''}{', strictly' if strictly else ''})"
-    values = ()
-    if within is not None:
-        text += " within({})"
-        values += (_kind(within, Positions, "within", "a set of positions"),)
+    for name, each, words in (("revoke_by", revoke_by, ("row", "shadow")), ("fewer_than", fewer_than, ("step", "step_before")),
+                              ("stop", stop, ("eos", "eos, narrowing"))):
+        if each is not None:
+            _one_of(each, name, words)
+    number = None if value is None else _count(value, "best") if kind == "best" else ratio_text(value, kind)
     when, cadences = _on(on)
-    text += when
-    if at_most is not None:
-        text += f" at_most(share = {ratio_text(at_most, 'at_most')}"
-        text += "".join(f", {name} = {_count(each, name)}" for name, each in (("least", least), ("most", most))
-                        if each is not None) + ")"
-    elif least is not None or most is not None:
-        raise TypeError("commit: least and most bound a share; give at_most, too")
-    if revoke is not None:
-        text += f" revoke(below = {ratio_text(revoke, 'revoke')}"
-        if revoke_by is not None:
-            text += f", by = {_one_of(revoke_by, 'revoke_by', ('row', 'shadow'))}"
-        if fewer_than is not None:
-            text += f", fewer_than = {_one_of(fewer_than, 'fewer_than', ('step', 'step_before'))}"
-        text += ")"
-    elif revoke_by is not None or fewer_than is not None:
-        raise TypeError("commit: revoke_by and fewer_than say how tokens are revoked; give revoke, too")
-    if edit is not None:
-        more = f", further = {_count(further, 'further')}" if further is not None else ""
-        text += f" edit(above = {ratio_text(edit, 'edit')}{more})"
-    elif further is not None:
-        raise TypeError("commit: further passes only edit; give edit, too")
-    if _kind(renoise, bool, "renoise", "True or False"):
-        text += " renoise"
-    if passes is not None:
-        text += f" passes(at_least = {_count(passes, 'passes')})"
-    if verify is not None:
-        text += f" verify(drafts = {_count(verify, 'verify')})"
-    if stop is not None:
-        text += f" stop({_one_of(stop, 'stop', ('eos', 'eos, narrowing'))})"
-    return Schedule((_Statement(text, values + cadences),))
+    text = "commit " + _form(kind, number, last_alone=last_alone, strictly=strictly) + \
+        ("" if within is None else " within({})") + when
+    for word, stated, why in (
+            ("at_most", {"share": at_most, "least": least, "most": most}, "least and most bound a share"),
+            ("revoke", {"below": revoke, "by": revoke_by, "fewer_than": fewer_than},
+             "revoke_by and fewer_than say how tokens are revoked"),
+            ("edit", {"above": edit, "further": further}, "further passes only edit")):
+        share, *others = stated.values()
+        if share is not None:
+            text += " " + _form(word, **stated)
+        elif any(each is not None for each in others):
+            raise TypeError(f"commit: {why}; give {word}, too")
+    text += " renoise" if renoise else ""
+    for clause, said in (("passes(at_least = {})", passes), ("verify(drafts = {})", verify), ("stop({})", stop)):
+        text += "" if said is None else " " + clause.format(said)
+    return _statement(text, (() if within is None else (within,)) + cadences)

@@ -95,33 +95,27 @@ def _operate(operation, *values, kind=None):
     return values[0].trace.add(f"{operation} {names} : {values[0].kind}", kind or values[0].kind)
 
 
-def _arithmetic(floats, ints, swapped=False):
+def _operator(operations, swapped=False, kind=None, wrong="no such operation on {}"):
+    """A method of two values: the operation by their kind. kind: of the result, if it is another."""
     def method(self, other):
         a, b = _same(other, self) if swapped else _same(self, other)
-        operation = {"f32": floats, "i32": ints}.get(a.kind)
-        if not operation:
-            raise TypeError(f"scores: no such operation on {a.words}")
-        return _operate(operation, a, b)
+        if a.kind not in operations:
+            raise TypeError("scores: " + wrong.format(a.words))
+        return _operate(operations[a.kind], a, b, kind=kind)
     return method
+
+
+def _arithmetic(name):
+    return (_operator({"f32": f"arith.{name}f", "i32": f"arith.{name}i"}, swapped) for swapped in (False, True))
 
 
 def _comparison(floats, ints):
-    def method(self, other):
-        a, b = _same(self, other)
-        if a.kind == "i1":
-            raise TypeError("scores: truths are not compared; use ^")
-        predicate = f"arith.cmpf {floats}," if a.kind == "f32" else f"arith.cmpi {ints},"
-        return _operate(predicate, a, b, kind="i1")
-    return method
+    return _operator({"f32": f"arith.cmpf {floats},", "i32": f"arith.cmpi {ints},"}, kind="i1",
+                     wrong="truths are not compared; use ^")
 
 
-def _bits(operation):
-    def method(self, other):
-        a, b = _same(self, other)
-        if a.kind == "f32":
-            raise TypeError("scores: no such operation on floats")
-        return _operate(operation, a, b)
-    return method
+def _bits(name):
+    return _operator(dict.fromkeys(("i32", "i1"), name))
 
 
 class Value:
@@ -140,9 +134,9 @@ class Value:
                         "and &, |, ~ in place of and, or, not")
 
     __hash__ = None
-    __add__, __radd__ = (_arithmetic("arith.addf", "arith.addi", s) for s in (False, True))
-    __sub__, __rsub__ = (_arithmetic("arith.subf", "arith.subi", s) for s in (False, True))
-    __mul__, __rmul__ = (_arithmetic("arith.mulf", "arith.muli", s) for s in (False, True))
+    __add__, __radd__ = _arithmetic("add")
+    __sub__, __rsub__ = _arithmetic("sub")
+    __mul__, __rmul__ = _arithmetic("mul")
     __lt__, __le__ = _comparison("olt", "slt"), _comparison("ole", "sle")
     __gt__, __ge__ = _comparison("ogt", "sgt"), _comparison("oge", "sge")
     __eq__, __ne__ = _comparison("oeq", "eq"), _comparison("une", "ne")

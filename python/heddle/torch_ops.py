@@ -26,22 +26,14 @@ def _refuse_gradients(q, k, v):
             kernels._check_gradient(tensor, name)
 
 
-def _attention(q, k, v, plan):
-    _refuse_gradients(q, k, v)
-    plan = kernels._known(plan)
-    return plan.kernels.run_torch(kernels._ALL, q, k, v, None, plan.prompt)
-
-
-def _select(q, k, v, plan):
-    _refuse_gradients(q, k, v)
-    plan = kernels._known(plan)
-    return plan.kernels.run_torch(kernels._SELECT, q, k, v, None, plan.prompt)
-
-
-def _attend(q, k, v, lists, plan):
-    _refuse_gradients(q, k, v)
-    plan = kernels._known(plan)
-    return plan.kernels.run_torch(kernels._ATTEND, q, k, v, lists, plan.prompt)
+def _part(part):
+    """What computes a part of a plan, of (q, k, v, plan) or (q, k, v, lists, plan)."""
+    def compute(q, k, v, *lists_and_plan):
+        *lists, plan = lists_and_plan
+        _refuse_gradients(q, k, v)
+        plan = kernels._known(plan)
+        return plan.kernels.run_torch(part, q, k, v, *(lists or [None]), plan.prompt)
+    return compute
 
 
 def _step(q, k, v, run, layer):
@@ -66,9 +58,9 @@ def _register():
     library = torch.library.Library("heddle", "DEF")
     unsafe = getattr(torch.Tag, "cudagraph_unsafe", None)
     for name, arguments, function, fake in (
-            ("attention", "Tensor q, Tensor k, Tensor v, str plan", _attention, _like),
-            ("select", "Tensor q, Tensor k, Tensor v, str plan", _select, _lists),
-            ("attend", "Tensor q, Tensor k, Tensor v, Tensor lists, str plan", _attend, _like),
+            ("attention", "Tensor q, Tensor k, Tensor v, str plan", _part(kernels._ALL), _like),
+            ("select", "Tensor q, Tensor k, Tensor v, str plan", _part(kernels._SELECT), _lists),
+            ("attend", "Tensor q, Tensor k, Tensor v, Tensor lists, str plan", _part(kernels._ATTEND), _like),
             ("step", "Tensor q, Tensor k, Tensor v, str run, int layer", _step, _like)):
         # Bundles take tensors as they lie, so compilers must leave them so.
         tags = [torch.Tag.needs_exact_strides] if hasattr(torch.Tag, "needs_exact_strides") else \

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 import threading
 import types
+from contextlib import AbstractContextManager
 from typing import Optional
 
 from .compiler import Bundle, canonical
@@ -135,9 +136,8 @@ def _dream(attention, run, layer):
             raise HeddleError("keys and values of other calls were given; call the model with "
                               "use_cache=False")
         _refuse(attention_mask, length, length, self.attention_dropout if self.training else 0)
-        q = self.q_proj(hidden_states).view(batch, length, -1, self.head_dim)
-        k = self.k_proj(hidden_states).view(batch, length, -1, self.head_dim)
-        v = self.v_proj(hidden_states).view(batch, length, -1, self.head_dim)
+        q, k, v = (project(hidden_states).view(batch, length, -1, self.head_dim)
+                   for project in (self.q_proj, self.k_proj, self.v_proj))
         cos, sin = position_embeddings if position_embeddings is not None else \
             self.rotary_emb(v, position_ids)
         cos, sin = cos.unsqueeze(2), sin.unsqueeze(2)
@@ -195,7 +195,7 @@ def _register():
 _register()
 
 
-class Patch:
+class Patch(AbstractContextManager):
     """A patched model: made by patch(). `with` removes it at the end."""
 
     def __init__(self, model, run, undo):
@@ -216,9 +216,6 @@ class Patch:
         undo, self._undo = self._undo, []
         for each in reversed(undo):
             each()
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *_):
         self.remove()

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import stat
+from contextlib import AbstractContextManager
 
 from .. import files
 from ..errors import HeddleError
@@ -63,7 +64,7 @@ def read(path, checks=CHECKS) -> list:
     return records
 
 
-class Records:
+class Records(AbstractContextManager):
     """A file that is appended to by one process at a time. A record is one write, on disk
     before the next batch begins. OSError says why it cannot be written."""
 
@@ -110,9 +111,6 @@ class Records:
 
     def close(self):
         os.close(self._file)
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *_):
         self.close()

@@ -182,26 +182,19 @@ def evaluate(model, tasks, *, schedules=("dense",), settings=None, examples: int
         schedules = [schedules]
     find(tasks)  # what is wrong is said before a model is loaded
     sweep(schedules, settings or {})
-    opened = None
-    if not isinstance(model, models.Model):
-        model = opened = models.load(model, device=device, dtype=dtype)
-    try:
-        with Records(out) if out is not None else nullcontext() as file:
-            plan = Plan(model, tasks=tasks, schedules=schedules, settings=settings,
-                        examples=examples, skip=skip, length=length, seed=seed, options=options,
-                        records=file.records if file else ())
-            for cell in plan.cells:
-                if not cell.examples:
-                    raise HeddleError(f"skip: {skip} passes over all examples of {cell.about['task']}")
-            total, done, records = len(plan), 0, list(file.records if file else ())
-            for record in plan.run(batch):
-                if file:
-                    file.append(record)
-                records.append(record)
-                done += len(record["results"])
-                if on_batch:
-                    on_batch(record, done, total)
+    with models.opened(model, device, dtype) as model, Records(out) if out is not None else nullcontext() as file:
+        plan = Plan(model, tasks=tasks, schedules=schedules, settings=settings,
+                    examples=examples, skip=skip, length=length, seed=seed, options=options,
+                    records=file.records if file else ())
+        for cell in plan.cells:
+            if not cell.examples:
+                raise HeddleError(f"skip: {skip} passes over all examples of {cell.about['task']}")
+        total, done, records = len(plan), 0, list(file.records if file else ())
+        for record in plan.run(batch):
+            if file:
+                file.append(record)
+            records.append(record)
+            done += len(record["results"])
+            if on_batch:
+                on_batch(record, done, total)
         return summarize(records, plan.wanted())
-    finally:
-        if opened:
-            opened.close()

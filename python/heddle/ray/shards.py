@@ -128,7 +128,7 @@ def read_records(out, shard):
         return None
 
 
-class Folder:
+class Folder(contextlib.AbstractContextManager):
     """The output folder while one program works on it."""
 
     def __init__(self, path):
@@ -168,9 +168,6 @@ class Folder:
 
     def close(self):
         os.close(self._lock)
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *_):
         self.close()

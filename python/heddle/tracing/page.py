@@ -5,6 +5,7 @@
 import base64
 import html as escape
 import json
+import re
 import zlib
 from pathlib import Path
 
@@ -65,8 +66,4 @@ def html(record: Record, layers=None, heads=None) -> str:
             "data": json.dumps({"run": run, "tensors": places}).replace("<", "\\u003c"),
             "tensors": base64.b64encode(zlib.compress(bytes(packed), 6)).decode()}
     page = (web / "page.html").read_text(encoding="utf-8")
-    pieces = []
-    for part in page.split("{{"):
-        name, mark, rest = part.partition("}}")
-        pieces.append(made[name] + rest if mark and name in made else part)
-    return "".join(pieces)
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: made[found[1]], page)

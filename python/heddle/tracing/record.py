@@ -5,7 +5,6 @@
 import json
 import math
 import os
-import struct
 
 from .. import files
 from ..errors import HeddleError
@@ -35,7 +34,7 @@ class Record:
         try:
             if len(data) < 8:
                 raise ValueError(f"it has {len(data)} bytes")
-            size = struct.unpack("<Q", data[:8])[0]
+            size = int.from_bytes(data[:8], "little")
             header = json.loads(data[8:8 + size].decode("utf-8"))
             if not isinstance(header, dict) or not isinstance(header["__metadata__"], dict):
                 raise ValueError("its header is no object with metadata")

@@ -13,8 +13,8 @@ import tempfile
 from ..errors import HeddleError
 from ..tracing import Record
 
-#: Options of Model.generate as heddle-run has them.
-FLAGS = {"gen_length": "--gen-length", "steps": "--steps", "block_length": "--block-length"}
+#: Options of Model.generate that heddle-run has, too.
+LENGTHS = ("gen_length", "steps", "block_length")
 
 
 def heddle_run() -> str:
@@ -37,8 +37,7 @@ def recall(bundle, model, prompt_ids, options, seconds: float = 3600.0) -> float
         bundle.save(compiled)
         with open(prompts, "w", encoding="utf-8") as file:
             file.write(json.dumps({"prompt_ids": list(map(int, prompt_ids))}) + "\n")
-        flags = [text for name, flag in FLAGS.items() if options.get(name) is not None
-                 for text in (flag, str(options[name]))]
+        flags = [f"--{name.replace('_', '-')}={options[name]}" for name in LENGTHS if options.get(name) is not None]
         try:
             done = subprocess.run(
                 [program, "--model", str(model.folder), "--bundle", compiled, "--prompts-file", prompts, "--record", record,

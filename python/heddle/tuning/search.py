@@ -10,6 +10,7 @@ proposes what it would have proposed without the stop: the sampler's seed is tha
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Callable, Optional
 
@@ -377,16 +378,7 @@ def tune(model, tasks, *, out=None, trials: Optional[int] = None, minutes: Optio
         raise HeddleError("say when to end: trials, minutes or both")
     tasks = [tasks] if isinstance(tasks, str) else list(tasks)
     find(tasks)
-    opened = None
-    if not isinstance(model, models.Model):
-        model = opened = models.load(model, device=device, dtype=dtype)
-    file = Records(out, CHECKS) if out is not None else None
-    try:
+    with models.opened(model, device, dtype) as model, Records(out, CHECKS) if out is not None else nullcontext() as file:
         search = Search(model, tasks, file, **settings)
         search.run(trials, None if minutes is None else 60 * minutes)
         return search
-    finally:
-        if file:
-            file.close()
-        if opened:
-            opened.close()

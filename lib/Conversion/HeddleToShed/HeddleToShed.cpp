@@ -43,8 +43,8 @@ bundle::Encoding manifestEncoding(shed::Encoding encoding) {
 class KernelWriter {
 public:
   KernelWriter(KernelOp source, bool someRows, OpBuilder &builder, Type element)
-      : source(source), someRows(someRows), b(source.getLoc(), builder),
-        context(b.getContext()), element(element),
+      : source(source), form(source.getForm()), someRows(someRows),
+        b(source.getLoc(), builder), context(b.getContext()), element(element),
         rowTile(shed::TileType::get(context, shed::Axis::Queries,
                                     shed::Axis::Channels, element)),
         keyTile(shed::TileType::get(context, shed::Axis::Keys,
@@ -54,9 +54,10 @@ public:
     auto kind = source.isSelect() ? shed::KernelKind::Select
                                   : shed::KernelKind::Attention;
     auto kernel = shed::KernelOp::create(
-        b, name, kind, element, static_cast<uint64_t>(headDim),
-        source.getWritesLse(), someRows, source.getGroupAttr(), sharesLists(),
-        sharesLists(/*ofLayer=*/true), encoding, shed::TilingAttr());
+        b, name, kind, element, static_cast<uint64_t>(headDim), form.writesLse,
+        someRows, form.group ? b.getI64IntegerAttr(form.group) : IntegerAttr(),
+        sharesLists(), sharesLists(/*ofLayer=*/true), encoding,
+        shed::TilingAttr());
     b.setInsertionPointToStart(&kernel.getBody().emplaceBlock());
     if (source.isSelect())
       writeSelect();
@@ -68,7 +69,7 @@ private:
   /// Whether query heads share a list that the kernel writes or reads;
   /// `ofLayer`: all of a layer do.
   bool sharesLists(bool ofLayer = false) {
-    return source.getPerLayer() || (!ofLayer && source.getPerKvHead()) ||
+    return form.perLayer || (!ofLayer && form.perKvHead) ||
            llvm::any_of(source.getTerms(), [&](Attribute term) {
              FlatSymbolRefAttr name = cast<TermAttr>(term).getSelection();
              auto selection =
@@ -193,20 +194,18 @@ private:
   }
 
   void writeSelect() {
-    const bool blocks = source.getBlocks();
-    const bool byLogits = !readsLse(*source.getScorer());
+    const bool byLogits = !readsLse(form.scorer);
     Value mass = byLogits ? writeLogits() : writeScores(/*span=*/false);
-    Value span = blocks && !byLogits ? writeScores(/*span=*/true) : Value();
-    const auto pooled = static_cast<int64_t>(source.getPooled());
-    const auto group = static_cast<int64_t>(source.getWithinGroup());
+    Value span =
+        form.blocks && !byLogits ? writeScores(/*span=*/true) : Value();
     shed::KeySet within;
-    if (source.getWithinBlocks())
-      within = shed::BlocksAttr::get(context, 0, group);
-    else if (group)
-      within = shed::ListAttr::get(context, 0, group);
-    shed::TopKOp::create(b, mass, span, blocks,
-                         pooled ? b.getI64IntegerAttr(pooled) : IntegerAttr(),
-                         within);
+    if (form.withinBlocks)
+      within = shed::BlocksAttr::get(context, 0, form.withinGroup);
+    else if (form.withinGroup)
+      within = shed::ListAttr::get(context, 0, form.withinGroup);
+    shed::TopKOp::create(
+        b, mass, span, form.blocks,
+        form.pooled ? b.getI64IntegerAttr(form.pooled) : IntegerAttr(), within);
   }
 
   /// The probability that the task's rows give to each key: of all keys, or of
@@ -246,6 +245,7 @@ private:
   }
 
   KernelOp source;
+  bundle::Kernel form;
   bool someRows;
   ImplicitLocOpBuilder b;
   MLIRContext *context;

@@ -72,8 +72,8 @@ heddle.schedule @R23 {
 // -----
 
 heddle.schedule @R23 {
-  // expected-error@+1 {{salient weighs no confidence}}
-  "heddle.recompute"() <{confidence = #heddle.ratio<1/2>, exact = #heddle<exact salient>, ratio = #heddle.ratio<1/2>, operandSegmentSizes = array<i32: 0, 0, 0>}> : () -> ()
+  // expected-error@+1 {{salient has no argument 'confidence'; it takes below}}
+  "heddle.recompute"() <{rule = #heddle.row_rule<salient(below = 1/2, confidence = 1/2) in all>, operandSegmentSizes = array<i32: 0, 0, 0>}> : () -> ()
   attend dense
 }
 

@@ -14,7 +14,7 @@ heddle.schedule @U4 {
 
 heddle.schedule @U4 {
   // expected-error@+1 {{names no layer in layers(...)}}
-  "heddle.reuse"() <{kv, layers = []}> : () -> ()
+  "heddle.reuse"() <{rule = #heddle.reuse_rule<kv>, layers = []}> : () -> ()
   attend dense
 }
 
@@ -82,7 +82,7 @@ heddle.schedule @R2 {
 heddle.schedule @R2 {
   %b = positions block
   // expected-error@+1 {{names no layer in layers(...)}}
-  "heddle.recompute"(%b) <{layers = [], operandSegmentSizes = array<i32: 1, 0, 0>}> : (!heddle.positions) -> ()
+  "heddle.recompute"(%b) <{rule = #heddle.row_rule<all>, layers = [], operandSegmentSizes = array<i32: 1, 0, 0>}> : (!heddle.positions) -> ()
   attend dense
 }
 

@@ -105,16 +105,16 @@ heddle.plan @N3 {
 // -----
 
 heddle.plan @N3 {
-  // expected-error@+1 {{selects, which needs a group and a scorer}}
-  "heddle.kernel"() <{sym_name = "k", kind = #heddle<kernel_kind select>}> ({}) : () -> ()
+  // expected-error@+1 {{select needs its arguments, blocks, group, per_kv_head, per_layer in parentheses}}
+  "heddle.kernel"() <{sym_name = "k", form = #heddle.kernel_form<select>}> ({}) : () -> ()
   heddle.rule default {}
 }
 
 // -----
 
 heddle.plan @N3 {
-  // expected-error@+1 {{computes attention, which has no group or scorer}}
-  "heddle.kernel"() <{sym_name = "k", kind = #heddle<kernel_kind attention>, group = 64 : i64}> ({}) : () -> ()
+  // expected-error@+1 {{expected '>'}}
+  "heddle.kernel"() <{sym_name = "k", form = #heddle.kernel_form<attention(group = 64)>}> ({}) : () -> ()
   heddle.rule default {}
 }
 
@@ -122,7 +122,15 @@ heddle.plan @N3 {
 
 heddle.plan @N3 {
   // expected-error@+1 {{selects, which has no terms and writes no log-sum-exp}}
-  "heddle.kernel"() <{sym_name = "k", kind = #heddle<kernel_kind select>, group = 64 : i64, scorer = #heddle<scorer mean_probability>, writes_lse}> ({}) : () -> ()
+  "heddle.kernel"() <{sym_name = "k", form = #heddle.kernel_form<select(group = 64) by mean_probability>, terms = [#heddle.term<window(64)>]}> ({}) : () -> ()
+  heddle.rule default {}
+}
+
+// -----
+
+heddle.plan @N3 {
+  // expected-error@+1 {{selects for each key/value head and for the layer}}
+  heddle.kernel @k select(group = 64, per_kv_head, per_layer) by mean_probability
   heddle.rule default {}
 }
 
@@ -211,8 +219,8 @@ heddle.plan @N5 {
 
 heddle.plan @N5 {
   heddle.rule default {
-    // expected-error@+1 {{needs a cadence}}
-    "heddle.phase"() <{when = #heddle<when_kind on>}> ({^bb0:}) : () -> ()
+    // expected-error@+1 {{expected a cadence: one of never, every}}
+    "heddle.phase"() <{when = #heddle.when<on>}> ({^bb0:}) : () -> ()
   }
 }
 

@@ -55,8 +55,16 @@ heddle.schedule @C1 {
 // -----
 
 heddle.schedule @forms {
-  // expected-error@+1 {{neighbors is an op of its own}}
-  %p = "heddle.positions"() <{kind = #heddle<positions_kind neighbors>, count = 2}> : () -> !heddle.positions
+  // expected-error@+1 {{unknown set of positions 'neighbors': one of all, prompt, response}}
+  %p = "heddle.positions"() <{set = #heddle.position_set<neighbors(2)>}> : () -> !heddle.positions
+  attend dense
+}
+
+// -----
+
+heddle.schedule @forms {
+  // expected-error@+1 {{committed needs a number of steps or a cadence}}
+  %p = "heddle.positions"() <{set = #heddle.position_set<committed(since = cadence)>}> : () -> !heddle.positions
   attend dense
 }
 
@@ -357,15 +365,15 @@ heddle.schedule @R7 {
 
 heddle.schedule @R7 {
   // expected-error@+1 {{argument 'below' of salient must be more than 0 and at most 2, found 0/1}}
-  "heddle.recompute"() <{exact = #heddle<exact salient>, ratio = #heddle.ratio<0>, operandSegmentSizes = array<i32: 0, 0, 0>}> : () -> ()
+  "heddle.recompute"() <{rule = #heddle.row_rule<salient(below = 0) in all>, operandSegmentSizes = array<i32: 0, 0, 0>}> : () -> ()
   attend dense
 }
 
 // -----
 
 heddle.schedule @R7 {
-  // expected-error@+1 {{salient needs a ratio}}
-  "heddle.recompute"() <{exact = #heddle<exact salient>, operandSegmentSizes = array<i32: 0, 0, 0>}> : () -> ()
+  // expected-error@+1 {{salient needs its arguments, below in parentheses}}
+  "heddle.recompute"() <{rule = #heddle.row_rule<salient in all>, operandSegmentSizes = array<i32: 0, 0, 0>}> : () -> ()
   attend dense
 }
 

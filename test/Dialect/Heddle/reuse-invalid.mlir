@@ -4,8 +4,8 @@
 // What schedules can't keep of rows.
 
 heddle.schedule @U1 {
-  // expected-error@+1 {{keeps nothing; name kv, context, output or ffn}}
-  "heddle.reuse"() : () -> ()
+  // expected-error@+1 {{what is reused is kv, context, context(propagating), output, attention(outside = %set, on = %cadence) or ffn}}
+  "heddle.reuse"() <{rule = #heddle.reuse_rule<>}> : () -> ()
   attend dense
 }
 
@@ -56,7 +56,7 @@ heddle.schedule @outside_without_a_cadence {
 
 heddle.schedule @outside_of_nothing {
   // expected-error@+1 {{keeps attention outside of a set and needs both the set and a cadence}}
-  "heddle.reuse"() <{kv, attention = #heddle<reused_attention outside>, operandSegmentSizes = array<i32: 0, 0, 0>}> : () -> ()
+  "heddle.reuse"() <{rule = #heddle.reuse_rule<kv, attention>, operandSegmentSizes = array<i32: 0, 0, 0>}> : () -> ()
   attend dense
 }
 
@@ -65,7 +65,7 @@ heddle.schedule @outside_of_nothing {
 heddle.schedule @a_set_of_nothing {
   %block = positions block
   // expected-error@+1 {{names a set or a cadence, which only attention(outside = %set, on = %cadence) has}}
-  "heddle.reuse"(%block) <{kv, operandSegmentSizes = array<i32: 1, 0, 0>}> : (!heddle.positions) -> ()
+  "heddle.reuse"(%block) <{rule = #heddle.reuse_rule<kv>, operandSegmentSizes = array<i32: 1, 0, 0>}> : (!heddle.positions) -> ()
   attend dense
 }
 
@@ -74,7 +74,7 @@ heddle.schedule @a_set_of_nothing {
 heddle.schedule @refreshed_of_nothing {
   %block = positions block
   // expected-error@+1 {{names rows that refresh what is kept of attention, which only attention(outside = %set, on = %cadence, refresh = %rows) has}}
-  "heddle.reuse"(%block) <{kv, operandSegmentSizes = array<i32: 0, 0, 1>}> : (!heddle.positions) -> ()
+  "heddle.reuse"(%block) <{rule = #heddle.reuse_rule<kv>, operandSegmentSizes = array<i32: 0, 0, 1>}> : (!heddle.positions) -> ()
   attend dense
 }
 
@@ -84,7 +84,7 @@ heddle.schedule @so_many_of_no_rows {
   %start = cadence first(1) in block
   %block = positions block
   // expected-error@+1 {{says how many rows refresh what is kept of attention, and not which: refresh = least_similar(keep = r) in %rows}}
-  "heddle.reuse"(%block, %start) <{kv, attention = #heddle<reused_attention outside>, keep = #heddle.ratio<1/4>, operandSegmentSizes = array<i32: 1, 1, 0>}> : (!heddle.positions, !heddle.cadence) -> ()
+  "heddle.reuse"(%block, %start) <{rule = #heddle.reuse_rule<kv, attention(refresh = least_similar(keep = 1/4))>, operandSegmentSizes = array<i32: 1, 1, 0>}> : (!heddle.positions, !heddle.cadence) -> ()
   attend dense
 }
 

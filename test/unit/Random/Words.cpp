@@ -114,11 +114,10 @@ void listFields(const char *of, std::set<std::string> &words) {
     }
 }
 
-/// Calls `visit` with each attribute of schedules that is one word.
-template <typename Visit> void forEachWord(Visit visit) {
-  visit.template operator()<PositionsKindAttr>("positions_kind");
-  visit.template operator()<ExactAttr>("exact");
-  visit.template operator()<ReusedAttentionAttr>("reused_attention");
+template <typename E>
+void listWords(StringRef of, std::set<std::string> &words, E end) {
+  for (int i = 0; i < int(end); ++i)
+    words.insert(word(of, spelled(E(i))));
 }
 } // namespace
 
@@ -133,13 +132,11 @@ std::set<std::string> test::wordsOfLanguage(MLIRContext *context) {
       if (!isSegments(attribute))
         words.insert(word(name.getStringRef(), attribute));
   }
-  forEachWord([&]<typename Attr>(StringRef kind) {
-    for (std::string_view each : namesOf(decltype(Attr().getValue())()))
-      // What follows are sets that ops of their own make.
-      if (kind != "positions_kind" ||
-          *wordOf<PositionsKind>(each) < PositionsKind::Union)
-        words.insert(word(kind, each));
-  });
+  // What follows are sets that ops of their own make.
+  listWords("positions_kind", words, PositionsKind::Union);
+  listWords("exact", words, Exact(namesOf(Exact()).size()));
+  listWords("reused_attention", words,
+            ReusedAttention(namesOf(ReusedAttention()).size()));
   listFields<bundle::Cadence>("cadence", words);
   listFields<bundle::Selection>("selection", words);
   listFields<bundle::CommitRule>("commit", words);
@@ -159,9 +156,11 @@ std::set<std::string> test::wordsOfLanguage(MLIRContext *context) {
           words.insert(wordOfTerm(term, "share"));
       }
   for (const char *of :
-       {"positions since", "recompute among", "commit within", "visible all_on",
-        "intersect pairs", "intersect selections", "attend until",
-        "attend pairs", "attend pairs until", "attend scores"})
+       {"positions since", "positions count", "recompute among",
+        "recompute confidence", "recompute alone", "recompute unseen",
+        "reuse kv", "reuse ffn", "reuse keep", "commit within",
+        "visible all_on", "intersect pairs", "intersect selections",
+        "attend until", "attend pairs", "attend pairs until", "attend scores"})
     words.insert(of);
 #define HEDDLE_SCORE_OP(kind, dialect, name, signature)                        \
   words.insert(std::string(dialect) + "." + (name));
@@ -199,12 +198,27 @@ static void countValue(Attribute value, std::map<std::string, int> &words) {
         ++words[wordOfTerm(set, share ? "share" : number.name)];
     }
   }
-  forEachWord([&]<typename Attr>(StringRef kind) {
-    if (auto one = dyn_cast<Attr>(value)) {
-      known = true;
-      count(word(kind, spelled(one.getValue())));
-    }
-  });
+  if (auto set = dyn_cast<PositionSetAttr>(value)) {
+    known = true;
+    count(word("positions_kind", spelled(set.getValue().kind)));
+    words["positions count"] += set.getValue().count != 0;
+  }
+  if (auto rule = dyn_cast<RowRuleAttr>(value)) {
+    known = true;
+    const bundle::Pass pass = rule.getValue();
+    count(word("exact", spelled(pass.exact)));
+    words["recompute confidence"] += pass.confidence.num > 0;
+    words["recompute alone"] += pass.alone;
+    words["recompute unseen"] += pass.unseen;
+  }
+  if (auto rule = dyn_cast<ReuseRuleAttr>(value)) {
+    known = true;
+    const bundle::Reuse reuse = rule.getValue();
+    count(word("reused_attention", spelled(reuse.attention)));
+    words["reuse kv"] += reuse.kv;
+    words["reuse ffn"] += reuse.ffn;
+    words["reuse keep"] += reuse.keep != bundle::Reuse().keep;
+  }
   if (!known)
     count(word("?", value.getAbstractAttribute().getName()));
 }

@@ -83,8 +83,8 @@ mlir::heddle::parseArguments(AsmParser &parser, StringRef owner,
              << "argument '" << name << "' is given twice";
     argument->seen = true;
     if (!argument->parse) {
-      if (argument->flag)
-        *argument->flag = true;
+      if (argument->note)
+        argument->note();
       return success();
     }
     if (llvm::isAlnum(*parser.getCurrentLocation().getPointer()))
@@ -116,34 +116,31 @@ ParseResult mlir::heddle::parseCadence(AsmParser &parser,
 
 ParseResult mlir::heddle::parseCadence(AsmParser &parser,
                                        CadenceAttr &cadence) {
-  bundle::Cadence value;
-  if (parseCadence(parser, value))
-    return failure();
-  cadence = CadenceAttr::get(parser.getContext(), value);
-  return success();
+  return parseStruct(parser, cadence, [&](bundle::Cadence &value) {
+    return parseCadence(parser, value);
+  });
 }
 
-ParseResult mlir::heddle::parseWhen(AsmParser &parser, WhenKindAttr &when,
-                                    CadenceAttr &cadence) {
+ParseResult mlir::heddle::parseWhen(AsmParser &parser, bundle::When &when) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef word;
-  (void)parser.parseOptionalKeyword(&word);
-  std::optional<WhenKind> kind = wordOf<WhenKind>(word);
-  if (!kind)
+  if (!takeWord(parser, when.kind, word))
     return parser.emitError(loc, "a phase is `on` a cadence, `before` a "
                                  "cadence, or `otherwise`");
-  when = WhenKindAttr::get(parser.getContext(), *kind);
-  return *kind == WhenKind::Otherwise ? success()
-                                      : parseCadence(parser, cadence);
+  return when.kind == WhenKind::Otherwise ? success()
+                                          : parseCadence(parser, when.cadence);
 }
 
-void mlir::heddle::printWhen(AsmPrinter &printer, Operation *,
-                             WhenKindAttr when, CadenceAttr cadence) {
-  printer << spelled(when.getValue());
-  if (cadence) {
-    printer << ' ';
-    printCadence(printer, cadence.getValue());
-  }
+ParseResult mlir::heddle::parseWhen(AsmParser &parser, WhenAttr &when) {
+  return parseStruct(parser, when, [&](bundle::When &value) {
+    return parseWhen(parser, value);
+  });
+}
+
+void mlir::heddle::printWhen(AsmPrinter &printer, const bundle::When &when) {
+  printer << spelled(when.kind);
+  if (when.kind != WhenKind::Otherwise)
+    printer << ' ' << toString(when.cadence);
 }
 
 //===----------------------------------------------------------------------===//
@@ -211,122 +208,169 @@ void mlir::heddle::printLayerRanges(AsmPrinter &printer, Operation *,
 // Patterns
 //===----------------------------------------------------------------------===//
 
-ParseResult mlir::heddle::parseScorer(AsmParser &parser, ScorerAttr &scorer) {
-  Scorer value;
-  SMLoc loc = parser.getCurrentLocation();
-  StringRef word;
-  (void)parser.parseOptionalKeyword(&word);
-  if (std::optional<Scorer> found = wordOf<Scorer>(word))
-    value = *found;
-  else
-    return unknownWord(parser, loc, "scorer", word,
-                       {"mean_probability", "mean_logit"});
-  scorer = ScorerAttr::get(parser.getContext(), value);
-  return success();
-}
-
-/// With what `values` says of operands, which may note in `value` that they are
-/// there.
-static ParseResult
-parseSelection(AsmParser &parser, bundle::Selection &value,
-               const llvm::StringMap<std::function<ParseResult()>> &values) {
+ParseResult mlir::heddle::parseSelectionRule(AsmParser &parser,
+                                             bundle::Selection &rule,
+                                             const Operands &operands) {
   FormReader reader(parser, "selection");
   // P8, P9, P15: what columns or blocks alone can.
   reader.check = [&](SMLoc loc) -> ParseResult {
-    if (auto wrong = bundle::checkForm(value))
+    if (auto wrong = bundle::checkForm(rule))
       return parser.emitError(loc, *wrong);
     return success();
   };
   SMLoc start = parser.getCurrentLocation();
-  formOf(reader, value);
+  formOf(reader, rule);
   if (reader.finish() || reader.check(start))
     return failure();
   if (SMLoc rounding = reader.placeOf("rounding");
-      value.count > 0 && rounding.isValid())
+      rule.count > 0 && rounding.isValid())
     return parser.emitError(rounding)
            << "rounds a fraction of the "
-           << (value.kind == SelectionKind::Blocks ? "blocks" : "keys")
-           << ", and `keep = " << value.count
+           << (rule.kind == SelectionKind::Blocks ? "blocks" : "keys")
+           << ", and `keep = " << rule.count
            << "` is a number of them; drop it, or write a fraction, such as "
               "20 percent";
-  ScorerAttr scorer;
-  if (parser.parseKeyword("by") || parseScorer(parser, scorer))
+  if (parser.parseKeyword("by") || parseKind(parser, "scorer", rule.scorer))
     return failure();
-  value.scorer = scorer.getValue();
-  reader.values = values;
-  clausesOf(reader, value);
+  reader.values = operands;
+  clausesOf(reader, rule);
   return reader.finish();
 }
 
-static void printSelection(AsmPrinter &printer, const bundle::Selection &value,
-                           std::map<std::string, std::string> values) {
+void mlir::heddle::printSelectionRule(AsmPrinter &printer,
+                                      const bundle::Selection &rule,
+                                      Texts operands) {
   FormSpeller speller;
-  formOf(speller, value);
+  formOf(speller, rule);
   speller.close();
-  speller.text += (" by " + spelled(value.scorer)).str();
-  speller.values = std::move(values);
-  clausesOf(speller, value);
+  speller.text += (" by " + spelled(rule.scorer)).str();
+  speller.values = std::move(operands);
+  clausesOf(speller, rule);
   printer << speller.text;
 }
 
-ParseResult mlir::heddle::parseSelected(AsmParser &parser,
-                                        bundle::Selection &rule) {
-  return parseSelection(parser, rule, {});
-}
-
-void mlir::heddle::printSelected(AsmPrinter &printer,
-                                 const bundle::Selection &rule) {
-  printSelection(printer, rule, {});
-}
-
-ParseResult mlir::heddle::parseSelected(AsmParser &parser,
-                                        SelectionRuleAttr &rule) {
-  bundle::Selection value;
-  if (parseSelected(parser, value))
-    return failure();
-  rule = SelectionRuleAttr::get(parser.getContext(), std::move(value));
-  return success();
+ParseResult mlir::heddle::parseSelectionRule(AsmParser &parser,
+                                             SelectionRuleAttr &rule) {
+  return parseStruct(parser, rule, [&](bundle::Selection &value) {
+    return parseSelectionRule(parser, value);
+  });
 }
 
 using Operand = OpAsmParser::UnresolvedOperand;
 
-ParseResult mlir::heddle::parseSelected(OpAsmParser &parser,
-                                        SelectionRuleAttr &rule,
-                                        std::optional<Operand> &rows,
-                                        std::optional<Operand> &always,
-                                        std::optional<Operand> &within,
-                                        Operand &cadence, ArrayAttr &layers) {
-  bundle::Selection value;
-  // That blocks name none is told at the clause; what columns may name is the
-  // verifier's to say.
-  auto noting = [&](int64_t &set, std::optional<Operand> &operand) {
-    return [&] {
-      set = value.kind == SelectionKind::Blocks ? 0 : -1;
-      return parseValue(parser, operand);
+ParseResult mlir::heddle::parseSelectionRule(
+    OpAsmParser &parser, SelectionRuleAttr &rule, std::optional<Operand> &rows,
+    std::optional<Operand> &always, std::optional<Operand> &within,
+    Operand &cadence, ArrayAttr &layers) {
+  return parseStruct(parser, rule, [&](bundle::Selection &value) {
+    // That blocks name none is told at the clause; what columns may name is the
+    // verifier's to say.
+    auto noting = [&](int64_t &set, std::optional<Operand> &operand) {
+      return [&] {
+        set = value.kind == SelectionKind::Blocks ? 0 : -1;
+        return parseValue(parser, operand);
+      };
     };
-  };
-  if (parseSelection(
-          parser, value,
-          {{"of", noting(value.rows, rows)},
-           {"always", noting(value.always, always)},
-           {"within", noting(value.within, within)},
-           {"on", [&] { return parseValue(parser, cadence); }},
-           {"in", [&] { return parseLayerRanges(parser, layers); }}}))
-    return failure();
-  rule = SelectionRuleAttr::get(parser.getContext(), std::move(value));
-  return success();
+    return parseSelectionRule(
+        parser, value,
+        {{"of", noting(value.rows, rows)},
+         {"always", noting(value.always, always)},
+         {"within", noting(value.within, within)},
+         {"on", [&] { return parseValue(parser, cadence); }},
+         {"in", [&] { return parseLayerRanges(parser, layers); }}});
+  });
 }
 
-void mlir::heddle::printSelected(OpAsmPrinter &printer, Operation *,
-                                 SelectionRuleAttr rule, Value rows,
-                                 Value always, Value within, Value cadence,
-                                 ArrayAttr layers) {
-  auto values = textsOf(
+void mlir::heddle::printSelectionRule(OpAsmPrinter &printer, Operation *,
+                                      SelectionRuleAttr rule, Value rows,
+                                      Value always, Value within, Value cadence,
+                                      ArrayAttr layers) {
+  Texts operands = textsOf(
       printer,
       {{"of", rows}, {"always", always}, {"within", within}, {"on", cadence}});
   if (layers)
-    values["in"] = layersText(layers);
-  printSelection(printer, rule.getValue(), std::move(values));
+    operands["in"] = layersText(layers);
+  printSelectionRule(printer, rule.getValue(), std::move(operands));
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+std::string mlir::heddle::withinText(const bundle::Kernel &form) {
+  return (form.withinBlocks ? "blocks(size = " : "columns(group = ") +
+         groupText(form.withinGroup) + ")";
+}
+
+ParseResult mlir::heddle::parseKernelForm(AsmParser &parser,
+                                          bundle::Kernel &form,
+                                          ArrayAttr *terms) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef word;
+  if (!takeWord(parser, form.kind, word))
+    return parser.emitError(loc, "a kernel is attention or select");
+  if (form.kind == bundle::Kernel::Kind::Attention) {
+    if (terms && parseTerms(parser, *terms))
+      return failure();
+    form.writesLse = succeeded(parser.parseOptionalKeyword("writes_lse"));
+    return success();
+  }
+  if (terms)
+    *terms = parser.getBuilder().getArrayAttr({});
+  FormReader reader(parser, "kernel");
+  reader.setOwner(word);
+  formOf(reader, form);
+  if (reader.finish() || parser.parseKeyword("by") ||
+      parseKind(parser, "scorer", form.scorer))
+    return failure();
+  reader.values["within"] = [&] {
+    form.withinBlocks = succeeded(parser.parseOptionalKeyword("blocks"));
+    return failure((!form.withinBlocks && parser.parseKeyword("columns")) ||
+                   parser.parseLParen() ||
+                   parser.parseKeyword(form.withinBlocks ? "size" : "group") ||
+                   parser.parseEqual() ||
+                   parseGroup(parser, form.withinGroup, form.withinBlocks) ||
+                   parser.parseRParen());
+  };
+  clausesOf(reader, form);
+  return reader.finish();
+}
+
+void mlir::heddle::printKernelForm(AsmPrinter &printer,
+                                   const bundle::Kernel &form,
+                                   ArrayAttr terms) {
+  FormSpeller speller(spelled(form.kind).str());
+  if (form.kind == bundle::Kernel::Kind::Select) {
+    formOf(speller, form);
+    speller.close();
+    speller.text += (" by " + spelled(form.scorer)).str();
+    if (form.withinGroup > 0)
+      speller.values["within"] = withinText(form);
+    clausesOf(speller, form);
+  }
+  printer << speller.text;
+  if (form.kind == bundle::Kernel::Kind::Select)
+    return;
+  if (terms) {
+    printer << ' ';
+    printTerms(printer, terms);
+  }
+  if (form.writesLse)
+    printer << " writes_lse";
+}
+
+ParseResult mlir::heddle::parseKernelForm(AsmParser &parser,
+                                          KernelFormAttr &form,
+                                          ArrayAttr &terms) {
+  return parseStruct(parser, form, [&](bundle::Kernel &value) {
+    return parseKernelForm(parser, value, &terms);
+  });
+}
+
+void mlir::heddle::printKernelForm(AsmPrinter &printer, Operation *op,
+                                   KernelFormAttr form, ArrayAttr) {
+  // Those that go without saying as well.
+  printKernelForm(printer, form.getValue(), cast<KernelOp>(op).getTerms());
 }
 
 /// The word at the place, or "".

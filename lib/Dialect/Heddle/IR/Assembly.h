@@ -17,7 +17,10 @@
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Support/ScoreRegion.h"
 
+#include "llvm/ADT/StringMap.h"
+
 #include <functional>
+#include <map>
 
 namespace mlir::heddle {
 
@@ -62,20 +65,56 @@ InFlightDiagnostic suggesting(InFlightDiagnostic error, StringRef word,
 InFlightDiagnostic unknownWord(AsmParser &parser, SMLoc loc, StringRef kind,
                                StringRef word, ArrayRef<StringRef> words);
 
+/// Whether a word of an enumeration comes next, which `value` becomes; `word`
+/// is the one that comes.
+template <typename E>
+bool takeWord(AsmParser &parser, E &value, StringRef &word) {
+  (void)parser.parseOptionalKeyword(&word);
+  std::optional<E> found = wordOf<E>(word);
+  value = found.value_or(value);
+  return found.has_value();
+}
+
+template <typename E> SmallVector<StringRef> wordsOf() {
+  return llvm::map_to_vector(
+      namesOf(E()), [](std::string_view name) { return StringRef(name); });
+}
+
 /// A word of an enumeration; `expected` says which there are.
 template <typename E>
 ParseResult parseOneOf(AsmParser &parser, StringRef expected, E &value) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef word;
-  (void)parser.parseOptionalKeyword(&word);
-  if (std::optional<E> found = wordOf<E>(word)) {
-    value = *found;
+  if (takeWord(parser, value, word))
     return success();
-  }
-  auto words = llvm::map_to_vector(
-      namesOf(E()), [](std::string_view name) { return StringRef(name); });
-  return suggesting(parser.emitError(loc, expected), word, words);
+  return suggesting(parser.emitError(loc, expected), word, wordsOf<E>());
 }
+
+/// The same; `kind` is what it is one of: "scorer".
+template <typename E>
+ParseResult parseKind(AsmParser &parser, StringRef kind, E &value) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef word;
+  if (takeWord(parser, value, word))
+    return success();
+  return unknownWord(parser, loc, kind, word, wordsOf<E>());
+}
+
+/// An attribute of what `parse` makes of a struct.
+template <typename Attr, typename Parse>
+ParseResult parseStruct(AsmParser &parser, Attr &attr, Parse parse) {
+  decltype(attr.getValue()) value;
+  if (parse(value))
+    return failure();
+  attr = Attr::get(parser.getContext(), std::move(value));
+  return success();
+}
+
+/// What reads operands, by the name of the argument or the word of the clause
+/// that has one. An attribute has none.
+using Operands = llvm::StringMap<std::function<ParseResult()>>;
+/// Their texts, likewise; what is not there has none.
+using Texts = std::map<std::string, std::string>;
 
 /// Of a spelling that is no longer one. `instead` is what stands in place of
 /// the word at `loc`, if that is all.
@@ -89,14 +128,14 @@ bool isValueOp(AsmParser &parser, StringRef word);
 ParseResult parseValue(OpAsmParser &parser,
                        OpAsmParser::UnresolvedOperand &operand);
 
-/// One `name = value` of a parenthesised list; a bare `name`, which sets
-/// `flag`, if there is no `parse`.
+/// One `name = value` of a parenthesised list; a bare `name`, of which `note`
+/// takes note, if there is no `parse`.
 struct NamedArgument {
   StringRef name;
   std::function<ParseResult()> parse;
   bool required = true;
   bool seen = false;
-  bool *flag = nullptr;
+  std::function<void()> note = nullptr;
 };
 
 /// `(value, name = value, ...)`: first what `lone` reads, if it is given, then
@@ -119,18 +158,13 @@ ParseResult parseNumber(AsmParser &parser, Attribute &value);
 /// `1/5`, `0.2`, `20 percent`, or a parameter's name. `what` names the ratio in
 /// messages: "keep". Of a share, 20 is said to be 20 percent; not of a bound
 /// that cosines or probabilities are compared with.
-ParseResult parseRatio(AsmParser &parser, StringRef what, RatioAttr &ratio,
-                       int64_t most = 1, bool orNone = false,
-                       bool share = true);
-void printRatio(AsmPrinter &printer, RatioAttr ratio);
+ParseResult parseRatio(AsmParser &parser, StringRef what,
+                       ::heddle::bundle::Ratio &ratio, int64_t most = 1,
+                       bool orNone = false, bool share = true);
 
 /// The same of a share of the keys.
-inline ParseResult parseShare(AsmParser &parser, RatioAttr &share) {
-  return parseRatio(parser, "the share", share);
-}
-inline void printShare(AsmPrinter &printer, Operation *, RatioAttr share) {
-  printRatio(printer, share);
-}
+ParseResult parseShare(AsmParser &parser, RatioAttr &share);
+void printShare(AsmPrinter &printer, Operation *, RatioAttr share);
 
 /// An integer, of which the op's verifier says what it may be.
 ParseResult parseCount(AsmParser &parser, IntegerAttr &count);
@@ -140,12 +174,12 @@ void printCount(AsmPrinter &printer, Operation *, IntegerAttr count);
 /// Sets one of the two. Messages call them `what` and `ofWhole`.
 ParseResult parseCountOrShare(AsmParser &parser, StringRef what,
                               StringRef ofWhole, int64_t &count,
-                              RatioAttr &share);
+                              ::heddle::bundle::Ratio &share);
 
 /// A fraction of the run, where a whole number is not one but a step, which
 /// `other` names: at(16) is to be at(step = 16).
 ParseResult parsePlace(AsmParser &parser, StringRef owner, StringRef other,
-                       RatioAttr &ratio);
+                       ::heddle::bundle::Ratio &ratio);
 
 /// `uniform(window = 0.3, count = 16)`, ...
 ParseResult parseCadence(AsmParser &parser, ::heddle::bundle::Cadence &cadence);
@@ -169,10 +203,12 @@ void printLayerRanges(AsmPrinter &printer, Operation *, ArrayAttr layers);
 std::string layersText(ArrayAttr layers);
 
 /// `on CADENCE`, `before CADENCE` or `otherwise`.
-ParseResult parseWhen(AsmParser &parser, WhenKindAttr &when,
-                      CadenceAttr &cadence);
-void printWhen(AsmPrinter &printer, Operation *, WhenKindAttr when,
-               CadenceAttr cadence);
+ParseResult parseWhen(AsmParser &parser, ::heddle::bundle::When &when);
+ParseResult parseWhen(AsmParser &parser, WhenAttr &when);
+void printWhen(AsmPrinter &printer, const ::heddle::bundle::When &when);
+inline void printWhen(AsmPrinter &printer, Operation *, WhenAttr when) {
+  printWhen(printer, when.getValue());
+}
 
 /// A group's size, or `all`.
 ParseResult parseGroup(AsmParser &parser, int64_t &group, bool blocks);
@@ -180,25 +216,41 @@ std::string groupText(int64_t group);
 
 /// `columns(keep = 0.2, group = 128) by mean_probability pooled(3)`; of a
 /// schedule's op also sets, a selection, cadence and layers, in any order.
-ParseResult parseSelected(AsmParser &parser, ::heddle::bundle::Selection &rule);
-void printSelected(AsmPrinter &printer,
-                   const ::heddle::bundle::Selection &rule);
-ParseResult parseSelected(AsmParser &parser, SelectionRuleAttr &rule);
-inline void printSelected(AsmPrinter &printer, Operation *,
-                          SelectionRuleAttr rule) {
-  printSelected(printer, rule.getValue());
+/// Operands may note in `rule` that they are there.
+ParseResult parseSelectionRule(AsmParser &parser,
+                               ::heddle::bundle::Selection &rule,
+                               const Operands &operands = {});
+void printSelectionRule(AsmPrinter &printer,
+                        const ::heddle::bundle::Selection &rule,
+                        Texts operands = {});
+ParseResult parseSelectionRule(AsmParser &parser, SelectionRuleAttr &rule);
+inline void printSelectionRule(AsmPrinter &printer, Operation *,
+                               SelectionRuleAttr rule) {
+  printSelectionRule(printer, rule.getValue());
 }
-ParseResult parseSelected(OpAsmParser &parser, SelectionRuleAttr &rule,
-                          std::optional<OpAsmParser::UnresolvedOperand> &rows,
-                          std::optional<OpAsmParser::UnresolvedOperand> &always,
-                          std::optional<OpAsmParser::UnresolvedOperand> &within,
-                          OpAsmParser::UnresolvedOperand &cadence,
-                          ArrayAttr &layers);
-void printSelected(OpAsmPrinter &printer, Operation *, SelectionRuleAttr rule,
-                   Value rows, Value always, Value within, Value cadence,
-                   ArrayAttr layers);
-/// The word for a scorer.
-ParseResult parseScorer(AsmParser &parser, ScorerAttr &scorer);
+ParseResult
+parseSelectionRule(OpAsmParser &parser, SelectionRuleAttr &rule,
+                   std::optional<OpAsmParser::UnresolvedOperand> &rows,
+                   std::optional<OpAsmParser::UnresolvedOperand> &always,
+                   std::optional<OpAsmParser::UnresolvedOperand> &within,
+                   OpAsmParser::UnresolvedOperand &cadence, ArrayAttr &layers);
+void printSelectionRule(OpAsmPrinter &printer, Operation *,
+                        SelectionRuleAttr rule, Value rows, Value always,
+                        Value within, Value cadence, ArrayAttr layers);
+
+/// `attention [window(256)] writes_lse`, `select(group = 32) by
+/// mean_probability within blocks(size = 128)`. An attribute has no terms.
+ParseResult parseKernelForm(AsmParser &parser, ::heddle::bundle::Kernel &form,
+                            ArrayAttr *terms = nullptr);
+ParseResult parseKernelForm(AsmParser &parser, KernelFormAttr &form,
+                            ArrayAttr &terms);
+void printKernelForm(AsmPrinter &printer, const ::heddle::bundle::Kernel &form,
+                     ArrayAttr terms = {});
+void printKernelForm(AsmPrinter &printer, Operation *op, KernelFormAttr form,
+                     ArrayAttr terms);
+
+/// "columns(group = 128)", "blocks(size = 64)": what a kernel chooses within.
+std::string withinText(const ::heddle::bundle::Kernel &form);
 
 /// P3, P4: what a set is stated with.
 LogicalResult checkTerm(EmitError emitError, const ::heddle::bundle::Term &term,
@@ -212,6 +264,9 @@ void printNumbers(OpAsmPrinter &printer, Operation *, TermAttr term,
 /// `dense` or `[columns(@cols, group = 128), window(256), sinks(4)]`.
 ParseResult parseTerms(AsmParser &parser, ArrayAttr &terms);
 void printTerms(AsmPrinter &printer, ArrayAttr terms);
+
+/// How the result of a set or cadence is called where the op is printed.
+void nameResult(Operation *op, OpAsmSetValueNameFn setName);
 
 /// Reads nothing: takes the name of the op's result in the source, if it has
 /// one that is not a number.
@@ -242,11 +297,17 @@ void printSetOperands(OpAsmPrinter &printer, Operation *, OperandRange operands,
                       TypeRange types, Type result);
 
 /// `undecoded(first = 16)`, `committed(since = %c)`, ...
+ParseResult parsePositionSet(AsmParser &parser,
+                             ::heddle::bundle::Positions &set,
+                             Operands operands = {});
+void printPositionSet(AsmPrinter &printer,
+                      const ::heddle::bundle::Positions &set,
+                      Texts operands = {});
 ParseResult
-parsePositions(OpAsmParser &parser, PositionsKindAttr &kind, IntegerAttr &count,
-               std::optional<OpAsmParser::UnresolvedOperand> &since);
-void printPositions(OpAsmPrinter &printer, Operation *, PositionsKindAttr kind,
-                    IntegerAttr count, Value since);
+parsePositionSet(OpAsmParser &parser, PositionSetAttr &set,
+                 std::optional<OpAsmParser::UnresolvedOperand> &since);
+void printPositionSet(OpAsmPrinter &printer, Operation *, PositionSetAttr set,
+                      Value since);
 
 /// `(32)` or `(32, near = 10)`.
 ParseResult parseConfident(OpAsmParser &parser, IntegerAttr &count,
@@ -270,49 +331,48 @@ inline void printEverywhere(OpAsmPrinter &printer, Operation *, Value value) {
 }
 
 /// `salient(below = 0.99) in %rows alone on %a and %b in layers(0)`, ...
-ParseResult
-parseRecomputed(OpAsmParser &parser,
-                std::optional<OpAsmParser::UnresolvedOperand> &rows,
-                std::optional<OpAsmParser::UnresolvedOperand> &among,
-                SmallVectorImpl<OpAsmParser::UnresolvedOperand> &on,
-                ExactAttr &exact, RatioAttr &ratio, RatioAttr &confidence,
-                UnitAttr &alone, UnitAttr &unseen, ArrayAttr &layers);
-/// What a recompute's attributes say of how rows are compared.
-::heddle::bundle::Pass comparisonOf(Exact exact, RatioAttr ratio,
-                                    RatioAttr confidence);
-void printRecomputed(OpAsmPrinter &printer, Operation *, Value rows,
-                     Value among, OperandRange on, ExactAttr exact,
-                     RatioAttr ratio, RatioAttr confidence, UnitAttr alone,
-                     UnitAttr unseen, ArrayAttr layers);
-
-/// `above(0.9) passes(at_least = 2) stop(eos, narrowing)`.
-ParseResult parseCommitRule(AsmParser &parser,
-                            ::heddle::bundle::CommitRule &rule);
-void printCommitRule(AsmPrinter &printer,
-                     const ::heddle::bundle::CommitRule &rule);
+ParseResult parseRowRule(AsmParser &parser, ::heddle::bundle::Pass &rule,
+                         Operands operands = {});
+void printRowRule(AsmPrinter &printer, const ::heddle::bundle::Pass &rule,
+                  Texts operands = {});
+ParseResult parseRowRule(OpAsmParser &parser, RowRuleAttr &rule,
+                         std::optional<OpAsmParser::UnresolvedOperand> &rows,
+                         std::optional<OpAsmParser::UnresolvedOperand> &among,
+                         SmallVectorImpl<OpAsmParser::UnresolvedOperand> &on,
+                         ArrayAttr &layers);
+void printRowRule(OpAsmPrinter &printer, Operation *, RowRuleAttr rule,
+                  Value rows, Value among, OperandRange on, ArrayAttr layers);
 
 /// `factor(1, last_alone) within(%p) on %a and %b passes(at_least = 2)
 /// stop(eos, narrowing)`.
+ParseResult parseCommitRule(AsmParser &parser,
+                            ::heddle::bundle::CommitRule &rule,
+                            Operands operands = {});
+void printCommitRule(AsmPrinter &printer,
+                     const ::heddle::bundle::CommitRule &rule,
+                     Texts operands = {});
 ParseResult
-parseCommitted(OpAsmParser &parser, CommitRuleAttr &rule,
-               std::optional<OpAsmParser::UnresolvedOperand> &within,
-               SmallVectorImpl<OpAsmParser::UnresolvedOperand> &on);
-void printCommitted(OpAsmPrinter &printer, Operation *, CommitRuleAttr rule,
-                    Value within, OperandRange on);
+parseCommitRule(OpAsmParser &parser, CommitRuleAttr &rule,
+                std::optional<OpAsmParser::UnresolvedOperand> &within,
+                SmallVectorImpl<OpAsmParser::UnresolvedOperand> &on);
+void printCommitRule(OpAsmPrinter &printer, Operation *, CommitRuleAttr rule,
+                     Value within, OperandRange on);
 
-/// `kv, context(propagating), ffn`, `kv, attention(outside = %set, on = %c,
-/// refresh = least_similar(keep = 0.25) in %rows)`.
+/// `kv, context(propagating), ffn`, `kv(before_rope), attention(outside = %set,
+/// on = %c, refresh = least_similar(keep = 0.25) in %rows)`. An attribute does
+/// not say whether keys are kept before RoPE.
+ParseResult parseReuseRule(AsmParser &parser, ::heddle::bundle::Reuse &rule,
+                           Operands operands = {}, bool *beforeRope = nullptr);
+void printReuseRule(AsmPrinter &printer, const ::heddle::bundle::Reuse &rule,
+                    Texts operands = {}, const bool *beforeRope = nullptr);
 ParseResult
-parseReused(OpAsmParser &parser, UnitAttr &kv, ReusedAttentionAttr &attention,
-            UnitAttr &ffn, UnitAttr &beforeRope,
-            std::optional<OpAsmParser::UnresolvedOperand> &inside,
-            std::optional<OpAsmParser::UnresolvedOperand> &on,
-            std::optional<OpAsmParser::UnresolvedOperand> &refreshed,
-            RatioAttr &keep);
-void printReused(OpAsmPrinter &printer, Operation *, UnitAttr kv,
-                 ReusedAttentionAttr attention, UnitAttr ffn,
-                 UnitAttr beforeRope, Value inside, Value on, Value refreshed,
-                 RatioAttr keep);
+parseReuseRule(OpAsmParser &parser, ReuseRuleAttr &rule, UnitAttr &beforeRope,
+               std::optional<OpAsmParser::UnresolvedOperand> &inside,
+               std::optional<OpAsmParser::UnresolvedOperand> &on,
+               std::optional<OpAsmParser::UnresolvedOperand> &refreshed);
+void printReuseRule(OpAsmPrinter &printer, Operation *, ReuseRuleAttr rule,
+                    UnitAttr beforeRope, Value inside, Value on,
+                    Value refreshed);
 
 /// `scores(%logit, ...) {...}`, or nothing.
 ParseResult parseScores(OpAsmParser &parser, Region &region);

@@ -32,19 +32,17 @@ LogicalResult RatioAttr::verify(EmitError emitError, int64_t num, int64_t den) {
 }
 
 Attribute RatioAttr::parse(AsmParser &parser, Type) {
-  RatioAttr ratio;
+  bundle::Ratio ratio;
   if (parser.parseLess() ||
-      parseRatio(parser, "a ratio", ratio, ::heddle::bundle::maxFactor,
+      parseRatio(parser, "a ratio", ratio, bundle::maxFactor,
                  /*orNone=*/true) ||
       parser.parseGreater())
     return {};
-  return ratio;
+  return get(parser.getContext(), ratio.num, ratio.den);
 }
 
 void RatioAttr::print(AsmPrinter &printer) const {
-  printer << '<';
-  printRatio(printer, *this);
-  printer << '>';
+  printer << '<' << bundle::detail::spell(getValue()) << '>';
 }
 
 //===----------------------------------------------------------------------===//
@@ -52,36 +50,51 @@ void RatioAttr::print(AsmPrinter &printer) const {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Hears the fields of a struct that its text has.
-class Hasher {
+/// Hears the fields of a struct that its text has, but for lists and structs.
+class Numbers {
 public:
   static constexpr bool writes = true;
-  llvm::hash_code code = 0;
+  SmallVector<int64_t, 16> all;
 
   template <typename T, typename R = bundle::detail::Any>
   void operator()(const char *, const T &value, R = {}) {
     if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>)
-      code = llvm::hash_combine(code, value);
+      all.push_back(static_cast<int64_t>(value));
     else if constexpr (std::is_same_v<T, bundle::Ratio>)
-      code = llvm::hash_combine(code, value.num, value.den);
+      all.append({value.num, value.den});
   }
-  bool has(const char *, bool needed, const char * = "") { return needed; }
+  bool has(const char *, bool needed, const char * = "") {
+    all.push_back(needed);
+    return needed;
+  }
+  template <typename F> void object(const char *, F body) { body(*this); }
 };
 } // namespace
 
-template <typename T> static llvm::hash_code hashOf(const T &value) {
-  Hasher hasher;
-  bundle::detail::fields(hasher, value);
-  return hasher.code;
+template <typename T>
+static SmallVector<int64_t, 16> numbersOf(const T &value) {
+  Numbers numbers;
+  bundle::detail::fields(numbers, value);
+  return std::move(numbers.all);
 }
-llvm::hash_code bundle::hash_value(const Cadence &value) {
-  return hashOf(value);
+
+template <bundle::HeldByAttribute T>
+llvm::hash_code bundle::hash_value(const T &value) {
+  return llvm::hash_combine_range(::numbersOf(value));
 }
-llvm::hash_code bundle::hash_value(const Selection &value) {
-  return hashOf(value);
+template llvm::hash_code bundle::hash_value(const Cadence &);
+template llvm::hash_code bundle::hash_value(const Selection &);
+template llvm::hash_code bundle::hash_value(const CommitRule &);
+template llvm::hash_code bundle::hash_value(const Positions &);
+template llvm::hash_code bundle::hash_value(const Pass &);
+template llvm::hash_code bundle::hash_value(const Reuse &);
+template llvm::hash_code bundle::hash_value(const Kernel &);
+template llvm::hash_code bundle::hash_value(const When &);
+bool bundle::operator==(const Pass &a, const Pass &b) {
+  return ::numbersOf(a) == ::numbersOf(b);
 }
-llvm::hash_code bundle::hash_value(const CommitRule &value) {
-  return hashOf(value);
+bool bundle::operator==(const Kernel &a, const Kernel &b) {
+  return ::numbersOf(a) == ::numbersOf(b);
 }
 llvm::hash_code bundle::hash_value(const Term &value) {
   llvm::hash_code code =

@@ -6,12 +6,14 @@
 //===----------------------------------------------------------------------===//
 //
 // The form of an op and its clauses, in the order in which they are printed.
-// What reads, writes and checks them (Forms.h) goes by it. The numbers of each,
+// What reads and writes them (Forms.h) goes by it. The numbers of each,
 // with their names and ranges, are those of the manifest, which states them
 // (bundle/format/ManifestFields.h).
 //
 //   v.clause("revoke", is, state)  `revoke(...)`, with what `state` says of v
 //   v.clause("alone", is)          a word
+//   v.says(x.kind, one)            what the clause says by itself
+//   v.flag("propagating", x.kind, one)  the same of one of its words
 //   v.operand("of")                `of %set`
 //   v.value("among")               an argument that is a value
 //
@@ -37,8 +39,8 @@ void formOf(V &v, Heard<V, ::heddle::bundle::Selection> &x) {
   v.word("rounding", x.rule,
          "rounding is floor, ceil, round or floor_plus_one");
   if (!blocks) {
-    v("per_kv_head", x.perKvHead, ::heddle::bundle::detail::Flag{});
-    v("per_layer", x.perLayer, ::heddle::bundle::detail::Flag{});
+    v.flag("per_kv_head", x.perKvHead);
+    v.flag("per_layer", x.perLayer);
   }
 }
 
@@ -89,30 +91,49 @@ void clausesOf(V &v, Heard<V, ::heddle::bundle::CommitRule> &x) {
   v.clause("verify", x.verifies(), [&x](auto &v) { detail::drafting(v, x); });
   v.clause("stop", x.stopAtEos, [&x](auto &v) {
     v.needed("eos", x.stopAtEos);
-    v("narrowing", x.narrows, detail::Flag{});
+    v.flag("narrowing", x.narrows);
   });
 }
 
-/// The parts of a reuse, as they are written.
-struct ReusedParts {
-  bool kv = false, beforeRope = false;
-  bool context = false, propagating = false, output = false, outside = false;
-  bool ffn = false;
-};
-
-template <typename V> void clausesOf(V &v, Heard<V, ReusedParts> &x) {
-  using ::heddle::bundle::detail::Flag;
-  v.clause("kv", x.kv,
-           [&x](auto &v) { v("before_rope", x.beforeRope, Flag{}); });
-  v.clause("context", x.context,
-           [&x](auto &v) { v("propagating", x.propagating, Flag{}); });
-  v.clause("output", x.output);
-  v.clause("attention", x.outside, [](auto &v) {
+/// `beforeRope`: whether keys are kept before RoPE, where that can be said.
+template <typename V>
+void clausesOf(V &v, Heard<V, ::heddle::bundle::Reuse> &x,
+               Heard<V, bool> *beforeRope) {
+  v.clause("kv", x.kv, [beforeRope](auto &v) {
+    if (beforeRope)
+      v.flag("before_rope", *beforeRope);
+  });
+  v.clause("context", x.keepsContext(), [&x](auto &v) {
+    v.says(x.attention, ReusedAttention::Context);
+    v.flag("propagating", x.attention, ReusedAttention::Propagated);
+  });
+  v.clause("output", x.attention == ReusedAttention::Output,
+           [&x](auto &v) { v.says(x.attention, ReusedAttention::Output); });
+  v.clause("attention", x.attention == ReusedAttention::Outside, [&x](auto &v) {
+    v.says(x.attention, ReusedAttention::Outside);
     v.value("outside");
     v.value("on");
     v.value("refresh", /*required=*/false);
   });
   v.clause("ffn", x.ffn);
+}
+
+/// `(group = 128, per_kv_head)` of a kernel that selects.
+template <typename V> void formOf(V &v, Heard<V, ::heddle::bundle::Kernel> &x) {
+  v.says(x.blocks, v.has("blocks", x.blocks));
+  v.group(x.blocks ? "blocks" : "group", x.group, x.blocks);
+  if (!x.blocks) {
+    v.flag("per_kv_head", x.perKvHead);
+    v.flag("per_layer", x.perLayer);
+  }
+}
+
+template <typename V>
+void clausesOf(V &v, Heard<V, ::heddle::bundle::Kernel> &x) {
+  if (x.blocks)
+    return;
+  v.clause("pooled", x.pooled > 0, [&x](auto &v) { v.pooled(x.pooled); });
+  v.operand("within");
 }
 
 } // namespace mlir::heddle

@@ -15,8 +15,6 @@
 #include "llvm/ADT/StringMap.h"
 
 #include <cstring>
-#include <map>
-#include <set>
 
 namespace mlir::heddle {
 
@@ -28,10 +26,10 @@ valueOf(OpAsmParser &parser,
 }
 
 /// The names of values, but of those that are null.
-inline std::map<std::string, std::string>
+inline Texts
 textsOf(OpAsmPrinter &printer,
         std::initializer_list<std::pair<const char *, Value>> values) {
-  std::map<std::string, std::string> texts;
+  Texts texts;
   for (auto [name, value] : values)
     if (value) {
       llvm::raw_string_ostream stream(texts[name]);
@@ -52,18 +50,9 @@ public:
 
   template <typename E>
   void operator()(const char *, E &value, ::heddle::bundle::detail::Kind) {
-    SMLoc loc = parser.getCurrentLocation();
-    StringRef word;
-    (void)parser.parseOptionalKeyword(&word);
-    if (std::optional<E> found = wordOf<E>(word)) {
-      value = *found;
+    bad = failed(parseKind(parser, what, value));
+    if (!bad)
       owner = spelled(value);
-      return;
-    }
-    auto names = llvm::map_to_vector(
-        namesOf(E()), [](std::string_view name) { return StringRef(name); });
-    unknownWord(parser, loc, what, word, names);
-    bad = true;
   }
   template <typename T, typename R>
   void operator()(const char *name, T &value,
@@ -97,8 +86,7 @@ public:
   }
   void operator()(const char *name, bool &value,
                   ::heddle::bundle::detail::Flag) {
-    wanted.push_back(
-        {name, nullptr, /*required=*/false, /*seen=*/false, &value});
+    flag(name, value);
   }
   template <typename T, typename R>
   void operator()(const char *name, T &value, R rule) {
@@ -132,9 +120,12 @@ public:
                        },
                        &value});
   }
-  void flag(const char *name, bool &value) {
-    (*this)(name, value, ::heddle::bundle::detail::Flag{});
+  /// A word that says so.
+  template <typename E> void flag(const char *name, E &value, E one) {
+    addFlag(name, [&value, one] { value = one; }, /*required=*/false);
   }
+  void flag(const char *name, bool &value) { flag(name, value, true); }
+  template <typename E> void says(E &value, E one) { value = one; }
   /// Of two fields the one whose name is written.
   bool has(const char *name, bool, const char *spelled = "") {
     name = *spelled ? spelled : name;
@@ -161,11 +152,12 @@ public:
 
   /// Sets and cadences are values, which these read by the name of the argument
   /// or the word of the clause. A clause of a value that none reads is none.
-  llvm::StringMap<std::function<ParseResult()>> values;
+  Operands values;
   bool takes(const char *name) const { return values.contains(name); }
 
   void value(const char *name, bool required = true) {
-    wanted.push_back({name, values.lookup(name), required});
+    if (takes(name))
+      wanted.push_back({name, values.lookup(name), required});
   }
   void loneValue(const char *name) {
     lone = values.lookup(name);
@@ -196,20 +188,14 @@ public:
   }
   /// A word that has to be there.
   void needed(const char *name, bool &value) {
-    wanted.push_back(
-        {name, nullptr, /*required=*/true, /*seen=*/false, &value});
+    addFlag(name, [&value] { value = true; }, /*required=*/true);
   }
   void share(const char *name, const char *what, int64_t &count,
              ::heddle::bundle::Ratio &share) {
-    wanted.push_back(
-        {name, [this, name, what, &count, &share]() -> ParseResult {
-           RatioAttr ratio;
-           if (parseCountOrShare(parser, what, name, count, ratio))
-             return failure();
-           if (ratio)
-             share = ratio.getValue();
-           return success();
-         }});
+    wanted.push_back({name, [this, name, what, &count, &share] {
+                        return parseCountOrShare(parser, what, name, count,
+                                                 share);
+                      }});
   }
   void group(const char *name, int64_t &value, bool blocks) {
     wanted.push_back({name, [this, &value, blocks] {
@@ -318,13 +304,13 @@ private:
     // Windows and the like are shares; not the bounds of cosines and
     // probabilities.
     const bool share = !name.empty() && name != "below" && name != "above";
-    RatioAttr ratio;
-    if (!name.empty() || rule.most > 1 || other.empty()
-            ? parseRatio(parser, said, ratio, rule.most, rule.orNone, share)
-            : parsePlace(parser, owner, other, ratio))
-      return failure();
-    value = ratio.getValue();
-    return success();
+    return !name.empty() || rule.most > 1 || other.empty()
+               ? parseRatio(parser, said, value, rule.most, rule.orNone, share)
+               : parsePlace(parser, owner, other, value);
+  }
+  void addFlag(StringRef name, std::function<void()> note, bool required) {
+    wanted.push_back(
+        {name, nullptr, required, /*seen=*/false, std::move(note)});
   }
 
   struct FormClause {
@@ -366,7 +352,7 @@ public:
 
   /// The texts of values by the name of the argument or the word of the clause;
   /// what has none is not there.
-  std::map<std::string, std::string> values;
+  Texts values;
   bool takes(const char *name) const { return values.count(name) > 0; }
 
   template <typename T, typename R>
@@ -395,9 +381,12 @@ public:
   template <typename E> void loneWord(const E &value, int, const char *) {
     alone(spelled(value).str());
   }
-  void needed(const char *name, const bool &value) {
-    (*this)(name, value, ::heddle::bundle::detail::Flag{});
+  template <typename E> void flag(const char *name, const E &value, E one) {
+    (*this)(name, value == one, ::heddle::bundle::detail::Flag{});
   }
+  void flag(const char *name, const bool &value) { flag(name, value, true); }
+  void needed(const char *name, const bool &value) { flag(name, value); }
+  template <typename E> void says(const E &, E) {}
   void share(const char *name, const char *, const int64_t &count,
              const ::heddle::bundle::Ratio &share) {
     (*this)(name,
@@ -443,43 +432,6 @@ private:
     close();
     text += (text.empty() ? "" : between) + clause;
   }
-};
-
-/// Hears the same and says what is wrong with numbers that no text said.
-class FormChecker {
-public:
-  static constexpr bool writes = true;
-
-  FormChecker(EmitError emitError, StringRef owner)
-      : emitError(emitError), owner(owner) {}
-
-  template <typename T, typename R>
-  void operator()(const char *name, const T &value, R rule) {
-    auto checked = valueRule(rule);
-    std::string said = ("argument '" + Twine(name) + "' of " + owner).str();
-    if constexpr (std::is_same_v<decltype(checked),
-                                 ::heddle::bundle::detail::Range>)
-      good = good && succeeded(checkCount(emitError, said, value, checked.low,
-                                          checked.high));
-    else if constexpr (std::is_same_v<T, ::heddle::bundle::Ratio>)
-      good = good && succeeded(checkRatio(emitError, said, value, checked.most,
-                                          checked.orNone));
-  }
-  /// What is written even though it may be left out.
-  std::set<StringRef> written;
-  template <typename T, typename R>
-  void optional(const char *name, const T &value, R rule) {
-    if (written.count(name))
-      (*this)(name, value, rule);
-  }
-  bool has(const char *, bool needed, const char * = "") { return needed; }
-
-  LogicalResult result() const { return success(good); }
-
-private:
-  EmitError emitError;
-  StringRef owner;
-  bool good = true;
 };
 
 } // namespace mlir::heddle

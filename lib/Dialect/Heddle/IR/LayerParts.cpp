@@ -60,9 +60,7 @@ void Divider::findSelections() {
         attends.push_back(attend);
   for (AttendOp attend : attends) {
     for (SelectOp select : reads.emplace_back(selectionsOf(attend)))
-      if (select.getLayersAttr() && llvm::none_of(scoped, [&](SelectOp other) {
-            return sameSelection(select, other);
-          }))
+      if (select.getLayersAttr() && !isAmong(select, scoped))
         scoped.push_back(select);
   }
 }
@@ -130,9 +128,7 @@ void Divider::addPart(size_t attend, LayerRangeAttr layers,
     if (!select.getLayersAttr() || isNamed(select))
       part.refreshed.push_back(select);
   for (size_t index : named)
-    if (llvm::none_of(part.refreshed, [&](SelectOp other) {
-          return sameSelection(scoped[index], other);
-        }))
+    if (!isAmong(scoped[index], part.refreshed))
       part.refreshed.push_back(scoped[index]);
 }
 

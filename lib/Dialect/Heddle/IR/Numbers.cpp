@@ -140,7 +140,7 @@ static constexpr StringLiteral aRatio =
 /// `1/5`, `0.2`, `20 percent`; a bare integer, too, which `bare` takes
 /// instead of `ratio` unless it is null. Or a parameter that is one of these.
 static ParseResult parseRatioOrInteger(AsmParser &parser, NumberPlace &place,
-                                       StringRef what, RatioAttr &ratio,
+                                       StringRef what, bundle::Ratio &ratio,
                                        int64_t most,
                                        std::optional<int64_t> *bare,
                                        bool orNone = false, bool share = true) {
@@ -206,14 +206,14 @@ static ParseResult parseRatioOrInteger(AsmParser &parser, NumberPlace &place,
     return error;
   }
   auto error = [&] { return place.error(); };
-  ratio = RatioAttr::getChecked(error, parser.getContext(), num, den);
-  return success(ratio && succeeded(checkRatio(error, what, ratio.getValue(),
-                                               most, orNone)));
+  ratio = {num, den};
+  return success(succeeded(RatioAttr::verify(error, num, den)) &&
+                 succeeded(checkRatio(error, what, ratio, most, orNone)));
 }
 
 ParseResult mlir::heddle::parseNumber(AsmParser &parser, Attribute &value) {
   std::optional<int64_t> integer;
-  RatioAttr ratio;
+  bundle::Ratio ratio;
   if (*parser.getCurrentLocation().getPointer() == '-') {
     if (parser.parseInteger(integer.emplace()))
       return failure();
@@ -224,25 +224,34 @@ ParseResult mlir::heddle::parseNumber(AsmParser &parser, Attribute &value) {
     return failure();
   }
   value = integer ? Attribute(parser.getBuilder().getI64IntegerAttr(*integer))
-                  : ratio;
+                  : RatioAttr::get(parser.getContext(), ratio.num, ratio.den);
   return success();
 }
 
 ParseResult mlir::heddle::parseRatio(AsmParser &parser, StringRef what,
-                                     RatioAttr &ratio, int64_t most,
+                                     bundle::Ratio &ratio, int64_t most,
                                      bool orNone, bool share) {
   NumberPlace place(parser);
   return parseRatioOrInteger(parser, place, what, ratio, most, nullptr, orNone,
                              share);
 }
 
-void mlir::heddle::printRatio(AsmPrinter &printer, RatioAttr ratio) {
-  printer << bundle::detail::spell(ratio.getValue());
+ParseResult mlir::heddle::parseShare(AsmParser &parser, RatioAttr &share) {
+  bundle::Ratio ratio;
+  if (parseRatio(parser, "the share", ratio))
+    return failure();
+  share = RatioAttr::get(parser.getContext(), ratio.num, ratio.den);
+  return success();
+}
+
+void mlir::heddle::printShare(AsmPrinter &printer, Operation *,
+                              RatioAttr share) {
+  printer << bundle::detail::spell(share.getValue());
 }
 
 ParseResult mlir::heddle::parseCountOrShare(AsmParser &parser, StringRef what,
                                             StringRef ofWhole, int64_t &count,
-                                            RatioAttr &share) {
+                                            bundle::Ratio &share) {
   NumberPlace place(parser);
   // Of a negative number the count's message says most.
   if (*place.text() == '-')
@@ -270,7 +279,7 @@ void mlir::heddle::printCount(AsmPrinter &printer, Operation *,
 }
 
 ParseResult mlir::heddle::parsePlace(AsmParser &parser, StringRef owner,
-                                     StringRef other, RatioAttr &ratio) {
+                                     StringRef other, bundle::Ratio &ratio) {
   NumberPlace place(parser);
   std::optional<int64_t> bare;
   if (parseRatioOrInteger(parser, place, ("the fraction of " + owner).str(),
@@ -279,7 +288,7 @@ ParseResult mlir::heddle::parsePlace(AsmParser &parser, StringRef owner,
   if (!bare)
     return success();
   if (*bare == 1) {
-    ratio = RatioAttr::get(parser.getContext(), 1, 1);
+    ratio = {1, 1};
     return success();
   }
   InFlightDiagnostic error =

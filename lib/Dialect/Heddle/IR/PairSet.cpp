@@ -48,6 +48,11 @@ bool mlir::heddle::sameSelection(SelectOp a, SelectOp b) {
   return sameBut(a, b) && !inA == !inB && (!inA || sameBut(inA, inB));
 }
 
+bool mlir::heddle::isAmong(SelectOp select, ArrayRef<SelectOp> others) {
+  return llvm::any_of(
+      others, [&](SelectOp other) { return sameSelection(select, other); });
+}
+
 TermAttr mlir::heddle::termOf(Operation *op) {
   return op->getAttrOfType<TermAttr>("term");
 }
@@ -216,9 +221,7 @@ PairSet PairSet::of(Value pairs) {
       set.dense = dense;
   });
   for (const PairTerm &term : set.terms)
-    if (term.select && llvm::none_of(set.selections, [&](SelectOp other) {
-          return sameSelection(term.select, other);
-        }))
+    if (term.select && !isAmong(term.select, set.selections))
       set.selections.push_back(term.select);
   return set;
 }
@@ -258,9 +261,7 @@ SmallVector<PairSet> mlir::heddle::pairsOfStages(AttendOp attend) {
 SmallVector<SelectOp> mlir::heddle::selectionsOf(AttendOp attend) {
   SmallVector<SelectOp> all;
   auto add = [&](SelectOp select) {
-    if (select && llvm::none_of(all, [&](SelectOp other) {
-          return sameSelection(select, other);
-        }))
+    if (select && !isAmong(select, all))
       all.push_back(select);
   };
   for (const PairSet &set : pairsOfStages(attend))

@@ -14,10 +14,21 @@
 
 using namespace mlir;
 using namespace mlir::heddle;
+namespace bundle = ::heddle::bundle;
 
-std::string mlir::heddle::variantSymbol(StringRef kernel, StringRef elementType,
-                                        int64_t headDim) {
-  return ::heddle::bundle::variantSymbol(kernel, elementType, headDim);
+bundle::Kernel mlir::heddle::refreshKernel(const bundle::Selection &rule,
+                                           const bundle::Selection &outer) {
+  bundle::Kernel form;
+  form.kind = bundle::Kernel::Kind::Select;
+  form.group = rule.group;
+  form.blocks = rule.kind == SelectionKind::Blocks;
+  form.perKvHead = rule.perKvHead;
+  form.perLayer = rule.perLayer;
+  form.pooled = rule.pooled;
+  form.scorer = rule.scorer;
+  form.withinGroup = outer.group;
+  form.withinBlocks = outer.kind == SelectionKind::Blocks;
+  return form;
 }
 
 //===----------------------------------------------------------------------===//
@@ -62,9 +73,9 @@ LogicalResult PlanOp::verifyRegions() {
 
 // N13: lists that keep no more are as fast.
 LogicalResult FallbackOp::verify() {
-  const ::heddle::bundle::Selection rule = getRule();
+  const bundle::Selection rule = getRule();
   if (rule.count == 0 &&
-      ::heddle::bundle::isMore(rule.keep, getDenseAboveAttr().getValue()))
+      bundle::isMore(rule.keep, getDenseAboveAttr().getValue()))
     return success();
   return emitOpError("is of a selection that keeps no more than the share "
                      "above which dense attention is faster");
@@ -74,121 +85,11 @@ LogicalResult FallbackOp::verify() {
 // KernelOp
 //===----------------------------------------------------------------------===//
 
-/// "columns(group = 128)", "blocks(size = 64)".
-static std::string withinText(int64_t group, bool blocks) {
-  return (blocks ? "blocks(size = " : "columns(group = ") + groupText(group) +
-         ")";
-}
-
-ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
-  auto &properties = result.getOrAddProperties<Properties>();
-  MLIRContext *context = parser.getContext();
-  if (parser.parseSymbolName(properties.sym_name))
-    return failure();
-  SMLoc loc = parser.getCurrentLocation();
-  StringRef word;
-  (void)parser.parseOptionalKeyword(&word);
-  std::optional<KernelKind> kind = wordOf<KernelKind>(word);
-  if (!kind)
-    return parser.emitError(loc, "a kernel is attention or select");
-  properties.kind = KernelKindAttr::get(context, *kind);
-
-  if (*kind == KernelKind::Attention) {
-    ArrayAttr terms;
-    if (parseTerms(parser, terms))
-      return failure();
-    properties.terms = terms;
-    if (succeeded(parser.parseOptionalKeyword("writes_lse")))
-      properties.writes_lse = parser.getBuilder().getUnitAttr();
-  } else {
-    int64_t group;
-    if (parser.parseLParen())
-      return failure();
-    bool blocks = succeeded(parser.parseOptionalKeyword("blocks"));
-    if ((!blocks && parser.parseKeyword("group")) || parser.parseEqual())
-      return failure();
-    if (parseGroup(parser, group, blocks))
-      return failure();
-    if (blocks)
-      properties.blocks = parser.getBuilder().getUnitAttr();
-    if (!blocks && succeeded(parser.parseOptionalComma())) {
-      if (succeeded(parser.parseOptionalKeyword("per_layer")))
-        properties.per_layer = parser.getBuilder().getUnitAttr();
-      else if (succeeded(parser.parseKeyword("per_kv_head")))
-        properties.per_kv_head = parser.getBuilder().getUnitAttr();
-      else
-        return failure();
-    }
-    if (parser.parseRParen() || parser.parseKeyword("by"))
-      return failure();
-    properties.group = parser.getBuilder().getI64IntegerAttr(group);
-    properties.terms = parser.getBuilder().getArrayAttr({});
-    ScorerAttr scorer;
-    if (parseScorer(parser, scorer))
-      return failure();
-    properties.scorer = scorer;
-    if (!blocks && succeeded(parser.parseOptionalKeyword("pooled"))) {
-      int64_t pooled;
-      if (parser.parseLParen() || parser.parseInteger(pooled) ||
-          parser.parseRParen())
-        return failure();
-      properties.pooled = parser.getBuilder().getI64IntegerAttr(pooled);
-    }
-    if (!blocks && succeeded(parser.parseOptionalKeyword("within"))) {
-      const bool ofBlocks = succeeded(parser.parseOptionalKeyword("blocks"));
-      int64_t outer;
-      if ((!ofBlocks && parser.parseKeyword("columns")) ||
-          parser.parseLParen() ||
-          parser.parseKeyword(ofBlocks ? "size" : "group") ||
-          parser.parseEqual() || parseGroup(parser, outer, ofBlocks) ||
-          parser.parseRParen())
-        return failure();
-      properties.within_group = parser.getBuilder().getI64IntegerAttr(outer);
-      if (ofBlocks)
-        properties.within_blocks = parser.getBuilder().getUnitAttr();
-    }
-  }
-  return failure(parseScores(parser, *result.addRegion()) ||
-                 parser.parseOptionalAttrDict(result.attributes));
-}
-
-void KernelOp::print(OpAsmPrinter &printer) {
-  printer << ' ';
-  printer.printSymbolName(getSymName());
-  printer << ' ' << spelled(getKind());
-  if (isAttention()) {
-    printer << ' ';
-    printTerms(printer, getTerms());
-    if (getWritesLse())
-      printer << " writes_lse";
-  } else {
-    printer << (getBlocks() ? "(blocks = " : "(group = ")
-            << groupText(getGroup().value_or(0))
-            << (getPerKvHead()  ? ", per_kv_head)"
-                : getPerLayer() ? ", per_layer)"
-                                : ")");
-    if (std::optional<Scorer> scorer = getScorer())
-      printer << " by " << spelled(*scorer);
-    if (getPooled())
-      printer << " pooled(" << getPooled() << ')';
-    if (getWithinGroup())
-      printer << " within " << withinText(getWithinGroup(), getWithinBlocks());
-  }
-  printScores(printer, *this, getScores());
-  printer.printOptionalAttrDict(
-      (*this)->getAttrs(), {"sym_name", "kind", "terms", "writes_lse", "group",
-                            "blocks", "per_kv_head", "per_layer", "scorer",
-                            "pooled", "within_group", "within_blocks"});
-}
-
 LogicalResult KernelOp::verify() {
-  // N3: each kind has its own parameters.
+  const bundle::Kernel form = getForm();
   if (isAttention()) {
-    if (getGroup() || getScorer() || getBlocks() || getPerKvHead() ||
-        getPerLayer() || getPooled() || getWithinGroup() || getWithinBlocks())
-      return emitOpError("computes attention, which has no group or scorer");
     SmallVector<FlatSymbolRefAttr> selections;
-    SmallVector<::heddle::bundle::Term> terms;
+    SmallVector<bundle::Term> terms;
     for (auto term : getTerms().getAsRange<TermAttr>()) {
       selections.push_back(term.getSelection());
       terms.push_back(term.getSet());
@@ -203,39 +104,18 @@ LogicalResult KernelOp::verify() {
                 "other can't know";
     return success();
   }
-  if (!getTerms().empty() || getWritesLse())
+  // N3: what a kernel that selects has.
+  if (!getTerms().empty())
     return emitOpError("selects, which has no terms and writes no "
                        "log-sum-exp");
-  if (!getGroup() || !getScorer())
-    return emitOpError("selects, which needs a group and a scorer");
-  if (!readsLse(*getScorer()) && !scoresOf(getScores()).empty())
+  if (!readsLse(form.scorer) && !scoresOf(getScores()).empty())
     return emitOpError("selects by ")
-           << spelled(*getScorer())
+           << spelled(form.scorer)
            << ", which takes no function of logits: a sum of queries is no "
               "row and stands nowhere";
-  if (getBlocks() && (getPerKvHead() || getPerLayer()))
-    return emitOpError("selects blocks, which each query head has its own of");
-  if (getPerKvHead() && getPerLayer())
+  if (form.perKvHead && form.perLayer)
     return emitOpError("selects for each key/value head and for the layer");
-  if (getBlocks() && getPooled())
-    return emitOpError("selects blocks, whose scores are means of their keys'");
-  if (getPooled() && failed(checkPooled([&] { return emitOpError(); },
-                                        static_cast<int64_t>(getPooled()))))
-    return failure();
-  if (failed(
-          checkGroup([&] { return emitOpError(); }, *getGroup(), getBlocks())))
-    return failure();
-  if (!getWithinGroup() && getWithinBlocks())
-    return emitOpError("chooses within blocks of no size");
-  if (!getWithinGroup())
-    return success();
-  if (getBlocks())
-    return emitOpError("selects blocks, which are within nothing");
-  const auto outer = static_cast<int64_t>(getWithinGroup());
-  if (failed(
-          checkGroup([&] { return emitOpError(); }, outer, getWithinBlocks())))
-    return failure();
-  if (outer % static_cast<int64_t>(*getGroup()))
+  if (form.withinGroup % form.group)
     return emitOpError("selects for groups that are no parts of those that it "
                        "chooses within");
   return success();
@@ -273,9 +153,9 @@ LogicalResult KernelOp::verifySymbolUses(SymbolTableCollection &symbols) {
         lookUp<SelectionOp>(symbols, *this, name, "heddle.selection");
     if (!selection)
       return failure();
-    const ::heddle::bundle::Selection rule = selection.getRule();
+    const bundle::Selection rule = selection.getRule();
     StringRef readAs =
-        ::heddle::bundle::setNames()[static_cast<size_t>(term.getSet().kind)];
+        bundle::setNames()[static_cast<size_t>(term.getSet().kind)];
     if (readAs != spelled(rule.kind))
       return emitOpError("reads ")
                  .append(name, " as ", readAs, ", it is of ",
@@ -303,13 +183,6 @@ AttendWithOp PhaseOp::getAttention() {
 
 ScoreWithOp PhaseOp::getScoring() {
   return dyn_cast<ScoreWithOp>(getBody()->front());
-}
-
-LogicalResult PhaseOp::verify() {
-  if ((getWhen() == WhenKind::Otherwise) == static_cast<bool>(getCadenceAttr()))
-    return emitOpError(getCadenceAttr() ? "applies otherwise and has a cadence"
-                                        : "needs a cadence");
-  return success();
 }
 
 bool PhaseOp::refreshesFirst() {
@@ -353,7 +226,7 @@ LogicalResult PhaseOp::verifyRegions() {
   return success();
 }
 
-::heddle::bundle::Phase::Scoring ScoreWithOp::asData(int64_t kernel) {
+bundle::Phase::Scoring ScoreWithOp::asData(int64_t kernel) {
   return {kernel, getScaledByHeads() ? Scale::Heads : Scale::HeadDim,
           getOfResponse()};
 }
@@ -431,33 +304,23 @@ LogicalResult RefreshOp::verifySymbolUses(SymbolTableCollection &symbols) {
       lookUp<KernelOp>(symbols, *this, getKernelAttr(), "heddle.kernel");
   if (!selection || !kernel)
     return failure();
-  const ::heddle::bundle::Selection rule = selection.getRule();
-  bool blocks = rule.kind == SelectionKind::Blocks;
-  ::heddle::bundle::Selection outer;
+  bundle::Selection outer;
   if (FlatSymbolRefAttr name = selection.getWithinAttr())
     if (auto other = symbols.lookupNearestSymbolFrom<SelectionOp>(*this, name))
       outer = other.getRule();
-  const bool inBlocks = outer.kind == SelectionKind::Blocks;
-  if (!kernel.isSelect() ||
-      static_cast<int64_t>(*kernel.getGroup()) != rule.group ||
-      *kernel.getScorer() != rule.scorer || kernel.getBlocks() != blocks ||
-      kernel.getPerKvHead() != rule.perKvHead ||
-      kernel.getPerLayer() != rule.perLayer ||
-      static_cast<int64_t>(kernel.getPooled()) != rule.pooled ||
-      static_cast<int64_t>(kernel.getWithinGroup()) != outer.group ||
-      kernel.getWithinBlocks() != inBlocks) {
-    InFlightDiagnostic error = emitOpError("needs a select kernel of ");
-    error << (blocks ? "blocks of " : "group ") << groupText(rule.group)
-          << (rule.perKvHead  ? " per key/value head"
-              : rule.perLayer ? " per layer"
-                              : "")
-          << " by " << spelled(rule.scorer);
-    if (rule.pooled)
-      error << " pooled(" << rule.pooled << ')';
-    if (outer.group)
-      error << " within " << withinText(outer.group, inBlocks);
-    error.attachNote(kernel.getLoc()) << "the kernel is here";
-    return error;
-  }
-  return success();
+  const bundle::Kernel form = refreshKernel(selection.getRule(), outer);
+  if (kernel.getForm() == form)
+    return success();
+  InFlightDiagnostic error = emitOpError("needs a select kernel of ");
+  error << (form.blocks ? "blocks of " : "group ") << groupText(form.group)
+        << (form.perKvHead  ? " per key/value head"
+            : form.perLayer ? " per layer"
+                            : "")
+        << " by " << spelled(form.scorer);
+  if (form.pooled)
+    error << " pooled(" << form.pooled << ')';
+  if (form.withinGroup)
+    error << " within " << withinText(form);
+  error.attachNote(kernel.getLoc()) << "the kernel is here";
+  return error;
 }

@@ -23,25 +23,25 @@ static bool isAll(Value set) {
   if (set && set.getDefiningOp<DenseOp>())
     return true;
   auto op = set ? set.getDefiningOp<PositionsOp>() : PositionsOp();
-  return op && op.getKind() == PositionsKind::All;
+  return op && op.getSet().kind == PositionsKind::All;
 }
 
 StringRef mlir::heddle::plainName(Operation *set) {
   return llvm::TypeSwitch<Operation *, StringRef>(set)
-      .Case([](PositionsOp op) { return spelled(op.getKind()); })
+      .Case([](PositionsOp op) { return spelled(op.getSet().kind); })
       .Case([](FixOp) { return "fixed"; })
       .Case([](PredictingOp) { return "rows"; })
-      .Default([](Operation *op) -> StringRef {
-        if (isa<PairsType>(op->getResult(0).getType()))
-          return "pairs";
-        return isa<UnionOp, IntersectOp, ExceptOp>(op)
-                   ? "positions"
-                   : op->getName().stripDialect();
-      });
+      .Case([](SelectOp op) {
+        return op.getName().value_or(spelled(op.getRule().kind));
+      })
+      .Case<UnionOp, IntersectOp, ExceptOp>([](Operation *op) {
+        return isa<PairsType>(op->getResult(0).getType()) ? "pairs"
+                                                          : "positions";
+      })
+      .Default([](Operation *op) { return op->getName().stripDialect(); });
 }
 
-/// How the result is called where the op is printed.
-static void nameResult(Operation *op, OpAsmSetValueNameFn setName) {
+void mlir::heddle::nameResult(Operation *op, OpAsmSetValueNameFn setName) {
   StringRef written = writtenName(op);
   setName(op->getResult(0), written.empty() ? plainName(op) : written);
 }
@@ -82,10 +82,6 @@ static LogicalResult setParts(OpTy op, ArrayRef<Value> parts,
 // UnionOp
 //===----------------------------------------------------------------------===//
 
-void UnionOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  nameResult(*this, setName);
-}
-
 // P5: a union has a part.
 LogicalResult UnionOp::verify() {
   if (getOperands().empty())
@@ -120,10 +116,6 @@ LogicalResult UnionOp::canonicalize(UnionOp op, PatternRewriter &rewriter) {
 // The other sets
 //===----------------------------------------------------------------------===//
 
-void IntersectOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  nameResult(*this, setName);
-}
-
 // R9: an intersection has a part.
 LogicalResult IntersectOp::verify() {
   if (getOperands().empty())
@@ -149,99 +141,28 @@ LogicalResult IntersectOp::canonicalize(IntersectOp op,
   return setParts(op, parts, rewriter);
 }
 
-void ExceptOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  nameResult(*this, setName);
-}
-
-void PositionsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  nameResult(*this, setName);
-}
-
-namespace {
-/// Hears which parts a form has, and what its number may be.
-struct Parts {
-  static constexpr bool writes = true;
-  bool dated = false;
-  bundle::detail::Range count = {0, 0};
-
-  template <typename T, typename R>
-  void operator()(const char *, const T &, R rule) {
-    if constexpr (std::is_same_v<T, bundle::Cadence>)
-      dated = true;
-    else
-      count = valueRule(rule);
-  }
-  bool has(const char *, bool needed, const char * = "") { return needed; }
-};
-} // namespace
-
 LogicalResult PositionsOp::verify() {
-  bundle::Positions value;
-  value.kind = getKind();
-  value.count = static_cast<int64_t>(getCount());
-  StringRef name = spelled(getKind());
-  if (value.isMadeOfSets())
-    return emitOpError() << name << " is an op of its own";
-  Parts parts;
-  bundle::detail::fieldsOfForm(parts, value);
-  // C1, but that a form may have no number.
-  if (value.count != 0 && parts.count.high == 0)
-    return emitOpError() << name << " has no count, found " << value.count;
-  if (failed(checkCount([&] { return emitOpError(); },
-                        "the number of positions or steps", value.count,
-                        parts.count.low, parts.count.high)))
-    return failure();
-  if (parts.dated != static_cast<bool>(getSince()))
-    return emitOpError() << name
-                         << (parts.dated ? " needs a number of steps or a "
-                                           "cadence"
-                                         : " has no cadence");
-  return success();
-}
-
-void FixOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  nameResult(*this, setName);
+  const bundle::Positions set = getSet();
+  const bool dated = set.kind == PositionsKind::Committed && set.count == 0;
+  if (dated == static_cast<bool>(getSince()))
+    return success();
+  return emitOpError() << spelled(set.kind)
+                       << (dated ? " needs a number of steps or a cadence"
+                                 : " has no cadence");
 }
 
 // Spans stay as they are.
 OpFoldResult FixOp::fold(FoldAdaptor) {
   auto positions = getPositions().getDefiningOp<PositionsOp>();
-  bool still = positions && (positions.getKind() == PositionsKind::All ||
-                             positions.getKind() == PositionsKind::Prompt ||
-                             positions.getKind() == PositionsKind::Response);
+  bool still = positions &&
+               llvm::is_contained({PositionsKind::All, PositionsKind::Prompt,
+                                   PositionsKind::Response},
+                                  positions.getSet().kind);
   // What a cadence without a first step means is an error, not a span.
   CadenceAttr cadence = cadenceOf(getCadence());
   return still && cadence && bundle::includesFirst(cadence.getValue())
              ? OpFoldResult(getPositions())
              : OpFoldResult();
-}
-
-void NeighborsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  nameResult(*this, setName);
-}
-
-void NearestOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  nameResult(*this, setName);
-}
-
-void LastOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  nameResult(*this, setName);
-}
-
-void ConfidentOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  nameResult(*this, setName);
-}
-
-void HullOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  nameResult(*this, setName);
-}
-
-void LeadingOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  nameResult(*this, setName);
-}
-
-void PredictingOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  nameResult(*this, setName);
 }
 
 LogicalResult NeighborsOp::verify() {
@@ -261,16 +182,14 @@ LogicalResult LastOp::verify() {
 
 LogicalResult ConfidentOp::verify() {
   // C1, R22: weights are summed position by position.
-  bundle::Positions value;
-  value.kind = PositionsKind::Confident;
-  value.count = static_cast<int64_t>(getCount());
-  value.near = static_cast<int64_t>(getNear().value_or(0));
   auto error = [&] { return emitOpError(); };
-  FormChecker checker(error, spelled(value.kind));
-  if (getNear())
-    checker.written.insert("near");
-  bundle::detail::numbersOf(checker, value);
-  return checker.result();
+  if (failed(checkCount(error, "argument 'count' of confident",
+                        static_cast<int64_t>(getCount()))))
+    return failure();
+  return getNear()
+             ? checkCount(error, "argument 'near' of confident",
+                          static_cast<int64_t>(*getNear()), 1, bundle::maxNear)
+             : success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -287,30 +206,14 @@ LogicalResult VisibleOp::canonicalize(VisibleOp op, PatternRewriter &rewriter) {
 LogicalResult RecomputeOp::verify() {
   if (getLayersAttr() && getLayersAttr().empty())
     return emitOpError("names no layer in layers(...)");
-  StringRef name = spelled(getExact());
-  const bool all = getExact() == Exact::All;
-  const bool share = getExact() == Exact::LeastSimilar;
+  const bundle::Pass rule = getRule();
   const bool hasAmong = static_cast<bool>(getAmong());
-  if (all == static_cast<bool>(getRatioAttr()))
-    return emitOpError() << name << (all ? " has no ratio" : " needs a ratio");
-  if (hasAmong != share)
-    return emitOpError() << name
+  if (hasAmong != (rule.exact == Exact::LeastSimilar))
+    return emitOpError() << spelled(rule.exact)
                          << (hasAmong ? " compares no set of positions"
                                       : " needs the positions to compare");
-  if (getConfidenceAttr() && !share)
-    return emitOpError() << name << " weighs no confidence";
-  // R7: a cosine's bound, or a share.
-  auto error = [&] { return emitOpError(); };
-  FormChecker checker(error, name);
-  if (getConfidenceAttr())
-    checker.written.insert("confidence");
-  bundle::Pass value =
-      comparisonOf(getExact(), getRatioAttr(), getConfidenceAttr());
-  bundle::detail::comparison(checker, value);
-  if (failed(checker.result()))
-    return failure();
   // R23: there is something to choose by it.
-  if (getConfidenceAttr() && getRatioAttr().getNum() == 0)
+  if (rule.confidence.num > 0 && rule.keep.num == 0)
     return emitOpError(
         "computes no row of those to compare (keep = 0 percent), so that "
         "nothing is chosen by their confidence; drop `confidence`");
@@ -325,20 +228,19 @@ LogicalResult RecomputeOp::canonicalize(RecomputeOp op,
   return success();
 }
 
-// U1: something is kept.
 LogicalResult ReuseOp::verify() {
   if (getLayersAttr() && getLayersAttr().empty())
     return emitOpError("names no layer in layers(...)");
-  if (!getKv() && !getFfn() && getAttention() == ReusedAttention::None)
-    return emitOpError("keeps nothing; name kv, context, output or ffn");
-  const bool outside = getAttention() == ReusedAttention::Outside;
+  const bundle::Reuse rule = getRule();
+  const bool outside = rule.attention == ReusedAttention::Outside;
   if (outside != (getInside() != nullptr) || outside != (getOn() != nullptr))
     return emitOpError(
         outside ? "keeps attention outside of a set and needs both the set and "
                   "a cadence: attention(outside = %set, on = %cadence)"
                 : "names a set or a cadence, which only attention(outside = "
                   "%set, on = %cadence) has");
-  if ((getRefreshed() && !outside) || (getKeepAttr() && !getRefreshed()))
+  const bool some = rule.keep != bundle::Reuse().keep;
+  if ((getRefreshed() && !outside) || (some && !getRefreshed()))
     return emitOpError(
         outside ? "says how many rows refresh what is kept of "
                   "attention, and not which: refresh = "
@@ -346,28 +248,14 @@ LogicalResult ReuseOp::verify() {
                 : "names rows that refresh what is kept of attention, "
                   "which only attention(outside = %set, on = "
                   "%cadence, refresh = %rows) has");
-  if (getBeforeRope() && !getKv())
+  if (getBeforeRope() && !rule.kv)
     return emitOpError("keeps no keys, so none before RoPE");
-  if (!getKeepAttr())
-    return success();
-  auto error = [&] { return emitOpError(); };
-  FormChecker checker(error, spelled(Exact::LeastSimilar));
-  bundle::Reuse value;
-  value.keep = getKeepAttr().getValue();
-  bundle::detail::refreshed(checker, value);
-  return checker.result();
+  return success();
 }
 
 LogicalResult ReuseOp::canonicalize(ReuseOp op, PatternRewriter &rewriter) {
-  // The most different of all are all.
-  RatioAttr keep = op.getKeepAttr();
-  const bool all = keep && keep.getValue().num == keep.getValue().den;
-  if (!op.getBeforeRope() && !all)
+  if (!op.getBeforeRope())
     return failure();
-  rewriter.modifyOpInPlace(op, [&] {
-    op.setBeforeRope(false);
-    if (all)
-      op.removeKeepAttr();
-  });
+  rewriter.modifyOpInPlace(op, [&] { op.setBeforeRope(false); });
   return success();
 }

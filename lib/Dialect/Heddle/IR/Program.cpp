@@ -15,20 +15,11 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::heddle;
 namespace bundle = ::heddle::bundle;
-
-/// The rule of some steps, or without a cadence that of the others.
-static void addCommit(Program &program, Operation *op, bundle::CommitRule rule,
-                      std::vector<bundle::When> when) {
-  if (when.empty())
-    program.manifest.commit = rule;
-  else
-    program.manifest.datedCommits.push_back({std::move(when), rule});
-  program.commits.push_back(op);
-}
 
 namespace {
 
@@ -42,17 +33,21 @@ public:
 private:
   void findUsed();
   LogicalResult addSet(Operation *op);
+  LogicalResult addVisible(VisibleOp op);
   LogicalResult addPass(RecomputeOp op);
+  LogicalResult addReuse(ReuseOp op);
+  LogicalResult addCommit(CommitOp op);
   LogicalResult addSelections();
   void addRefreshes();
-  FailureOr<int64_t> indexOf(Value set) const {
+  /// Sets an index to that of the set, if there is one.
+  LogicalResult find(Value set, int64_t &index) const {
     auto it = program.sets.find(set);
-    if (it == program.sets.end())
-      return failure();
-    return it->second;
+    if (it != program.sets.end())
+      index = it->second;
+    return success(!set || it != program.sets.end());
   }
-  /// The same; -1 for no set and for all positions.
-  FailureOr<int64_t> indexOrAll(Value set) const;
+  /// The same, of a set that is not of all positions.
+  LogicalResult findSome(Value set, int64_t &index) const;
 
   Block &body;
   Program program;
@@ -89,15 +84,23 @@ void Reader::findUsed() {
   }
 }
 
-FailureOr<int64_t> Reader::indexOrAll(Value set) const {
-  if (!set)
-    return -1;
-  FailureOr<int64_t> index = indexOf(set);
-  if (succeeded(index) &&
-      program.manifest.positions[static_cast<size_t>(*index)].kind ==
-          bundle::Positions::Kind::All)
-    return -1;
-  return index;
+LogicalResult Reader::findSome(Value set, int64_t &index) const {
+  int64_t found = -1;
+  if (failed(find(set, found)))
+    return failure();
+  if (found >= 0 &&
+      program.manifest.positions[static_cast<size_t>(found)].kind !=
+          PositionsKind::All)
+    index = found;
+  return success();
+}
+
+/// Sets a cadence to that of the value, if there is one.
+static LogicalResult readCadence(Value value, bundle::Cadence &cadence) {
+  CadenceAttr attr = cadenceOf(value);
+  if (attr)
+    cadence = attr.getValue();
+  return success(!value || attr);
 }
 
 /// The name that the source has for a set. A plain one says no more than the
@@ -117,11 +120,8 @@ static StringRef nameOf(Operation *op) {
 LogicalResult Reader::addSet(Operation *op) {
   using Kind = bundle::Positions::Kind;
   bundle::Positions set;
-  Value cadence;
   if (auto positions = dyn_cast<PositionsOp>(op)) {
-    set.kind = positions.getKind();
-    set.count = static_cast<int64_t>(positions.getCount());
-    cadence = positions.getSince();
+    set = positions.getSet();
   } else {
     // Such ops have the words of their kinds.
     std::optional<Kind> kind = wordOf<Kind>(op->getName().stripDialect());
@@ -134,23 +134,12 @@ LogicalResult Reader::addSet(Operation *op) {
       set.count = count.getInt();
     if (auto confident = dyn_cast<ConfidentOp>(op))
       set.near = static_cast<int64_t>(confident.getNear().value_or(0));
-    for (Value operand : op->getOperands()) {
-      if (!isa<PositionsType>(operand.getType())) {
-        cadence = operand;
-        continue;
-      }
-      FailureOr<int64_t> index = indexOf(operand);
-      if (failed(index))
-        return failure();
-      set.of.push_back(*index);
-    }
   }
-  if (cadence) {
-    CadenceAttr attr = cadenceOf(cadence);
-    if (!attr)
+  for (Value operand : op->getOperands())
+    if (isa<PositionsType>(operand.getType())
+            ? failed(find(operand, set.of.emplace_back()))
+            : failed(readCadence(operand, set.cadence)))
       return failure();
-    set.cadence = attr.getValue();
-  }
   std::vector<bundle::Positions> &sets = program.manifest.positions;
   // As the canonical form has it, which the verifier can't wait for.
   auto isAll = [&](int64_t part) {
@@ -176,12 +165,11 @@ LogicalResult Reader::addSet(Operation *op) {
 
 static LogicalResult addConditions(OperandRange cadences,
                                    std::vector<bundle::When> &when) {
-  for (Value cadence : cadences) {
-    CadenceAttr attr = cadenceOf(cadence);
-    if (!attr)
+  for (Value cadence : cadences)
+    if (failed(readCadence(
+            cadence,
+            when.emplace_back(bundle::When{WhenKind::On, {}}).cadence)))
       return failure();
-    when.push_back({bundle::When::Kind::On, attr.getValue()});
-  }
   return success();
 }
 
@@ -195,25 +183,22 @@ rangesOf(std::optional<ArrayAttr> layers) {
   return ranges;
 }
 
+LogicalResult Reader::addVisible(VisibleOp op) {
+  program.visible = op;
+  if (failed(findSome(op.getPositions(), program.manifest.visible)))
+    return failure();
+  return program.manifest.visible < 0
+             ? success()
+             : readCadence(op.getAllOn(), program.manifest.allVisible);
+}
+
 LogicalResult Reader::addPass(RecomputeOp op) {
-  bundle::Pass pass;
+  bundle::Pass pass = op.getRule();
   pass.layers = rangesOf(op.getLayers());
-  if (failed(addConditions(op.getOn(), pass.when)))
+  if (failed(addConditions(op.getOn(), pass.when)) ||
+      failed(findSome(op.getRows(), pass.rows)) ||
+      failed(find(op.getAmong(), pass.among)))
     return failure();
-  FailureOr<int64_t> rows = indexOrAll(op.getRows());
-  FailureOr<int64_t> among =
-      op.getAmong() ? indexOf(op.getAmong()) : FailureOr<int64_t>(-1);
-  if (failed(rows) || failed(among))
-    return failure();
-  pass.rows = *rows;
-  pass.among = *among;
-  pass.exact = op.getExact();
-  pass.alone = op.getAlone();
-  pass.unseen = op.getUnseen();
-  if (RatioAttr ratio = op.getRatioAttr())
-    (pass.comparesContexts() ? pass.below : pass.keep) = ratio.getValue();
-  if (RatioAttr weight = op.getConfidenceAttr())
-    pass.confidence = weight.getValue();
   // A cosine is never more than 1: every row is salient.
   if (pass.comparesContexts() && pass.below.num > pass.below.den) {
     pass.exact = bundle::Pass::Exact::All;
@@ -224,20 +209,44 @@ LogicalResult Reader::addPass(RecomputeOp op) {
   return success();
 }
 
+LogicalResult Reader::addReuse(ReuseOp op) {
+  bundle::Reuse reuse = op.getRule();
+  if (failed(find(op.getInside(), reuse.inside)) ||
+      failed(readCadence(op.getOn(), reuse.cadence)) ||
+      failed(find(op.getRefreshed(), reuse.refreshed)))
+    return failure();
+  if (op.getLayersAttr())
+    program.manifest.layeredReuses.push_back({rangesOf(op.getLayers()), reuse});
+  else
+    program.manifest.reuse = reuse;
+  program.reuses.push_back(op);
+  return success();
+}
+
+LogicalResult Reader::addCommit(CommitOp op) {
+  bundle::CommitRule rule = op.getRule();
+  std::vector<bundle::When> when;
+  if (failed(find(op.getWithin(), rule.within)) ||
+      failed(addConditions(op.getOn(), when)))
+    return failure();
+  if (when.empty())
+    program.manifest.commit = rule;
+  else
+    program.manifest.datedCommits.push_back({std::move(when), rule});
+  program.commits.push_back(op);
+  return success();
+}
+
 /// Those of a plan, or of a schedule those that are read.
 LogicalResult Reader::addSelections() {
   auto add = [&](auto op, StringRef name, CadenceAttr cadence, auto isOuter) {
     bundle::Selection selection = op.getRule();
     selection.name = name.str();
     selection.cadence = cadence.getValue();
-    for (auto [set, index] : {std::pair(op.getRows(), &selection.rows),
-                              std::pair(op.getAlways(), &selection.always)}) {
-      FailureOr<int64_t> found =
-          set ? indexOf(set) : FailureOr<int64_t>(int64_t(-1));
-      if (failed(found))
-        return failure();
-      *index = *found;
-    }
+    selection.rows = selection.always = selection.within = -1;
+    if (failed(find(op.getRows(), selection.rows)) ||
+        failed(find(op.getAlways(), selection.always)))
+      return failure();
     if (op.getWithin()) {
       auto *outer = llvm::find_if(program.selections, isOuter);
       if (outer == program.selections.end())
@@ -307,57 +316,16 @@ FailureOr<Program> Reader::read() {
       if (failed(addSet(&op)))
         return failure();
   for (Operation &op : body) {
-    FailureOr<int64_t> index = -1;
-    if (auto visible = dyn_cast<VisibleOp>(op)) {
-      index = indexOrAll(visible.getPositions());
-      program.manifest.visible = succeeded(index) ? *index : -1;
-      if (visible.getAllOn() && program.manifest.visible >= 0) {
-        CadenceAttr attr = cadenceOf(visible.getAllOn());
-        if (!attr)
-          return failure();
-        program.manifest.allVisible = attr.getValue();
-      }
-      program.visible = visible;
-    } else if (auto reuse = dyn_cast<ReuseOp>(op)) {
-      bundle::Reuse kept = {reuse.getKv(), reuse.getAttention(),
-                            reuse.getFfn()};
-      if (reuse.getInside()) {
-        index = indexOf(reuse.getInside());
-        kept.inside = succeeded(index) ? *index : -1;
-        CadenceAttr attr = cadenceOf(reuse.getOn());
-        if (!attr)
-          return failure();
-        kept.cadence = attr.getValue();
-      }
-      if (reuse.getRefreshed()) {
-        FailureOr<int64_t> refreshed = indexOf(reuse.getRefreshed());
-        if (failed(refreshed))
-          return failure();
-        kept.refreshed = *refreshed;
-        if (RatioAttr keep = reuse.getKeepAttr())
-          kept.keep = keep.getValue();
-      }
-      if (reuse.getLayersAttr())
-        program.manifest.layeredReuses.push_back(
-            {rangesOf(reuse.getLayers()), kept});
-      else
-        program.manifest.reuse = kept;
-      program.reuses.push_back(reuse);
-    } else if (auto commit = dyn_cast<CommitOp>(op);
-               commit && !isIdle(commit)) {
-      bundle::CommitRule rule = commit.getRule();
-      if (commit.getWithin())
-        index = indexOf(commit.getWithin());
-      rule.within = succeeded(index) ? *index : -1;
-      std::vector<bundle::When> when;
-      if (failed(addConditions(commit.getOn(), when)))
-        return failure();
-      addCommit(program, commit, rule, std::move(when));
-    } else if (auto recompute = dyn_cast<RecomputeOp>(op)) {
-      if (failed(addPass(recompute)))
-        return failure();
-    }
-    if (failed(index))
+    LogicalResult added =
+        llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+            .Case([&](VisibleOp visible) { return addVisible(visible); })
+            .Case([&](ReuseOp reuse) { return addReuse(reuse); })
+            .Case([&](CommitOp commit) {
+              return isIdle(commit) ? success() : addCommit(commit);
+            })
+            .Case([&](RecomputeOp pass) { return addPass(pass); })
+            .Default([](Operation *) { return success(); });
+    if (failed(added))
       return failure();
   }
   if (failed(addSelections()))
@@ -377,41 +345,21 @@ struct Indices {
 };
 } // namespace
 
-static bundle::Term termOf(TermAttr term, const Indices &indices) {
-  bundle::Term result = term.getSet();
-  if (FlatSymbolRefAttr selection = term.getSelection())
-    result.selection = indices.selections.lookup(selection.getValue());
-  return result;
-}
-
 static bundle::Kernel kernelOf(KernelOp op, const Indices &indices) {
-  bundle::Kernel result;
+  bundle::Kernel result = op.getForm();
   result.name = op.getSymName().str();
   result.scores = scoresOf(op.getScores());
-  if (op.isSelect()) {
-    result.kind = bundle::Kernel::Kind::Select;
-    result.group = static_cast<int64_t>(op.getGroup().value_or(0));
-    result.blocks = op.getBlocks();
-    result.perKvHead = op.getPerKvHead();
-    result.perLayer = op.getPerLayer();
-    result.pooled = static_cast<int64_t>(op.getPooled());
-    result.scorer = *op.getScorer();
-    result.withinGroup = static_cast<int64_t>(op.getWithinGroup());
-    result.withinBlocks = op.getWithinBlocks();
-    return result;
+  for (auto term : op.getTerms().getAsRange<TermAttr>()) {
+    bundle::Term &own = result.terms.emplace_back(term.getSet());
+    if (FlatSymbolRefAttr selection = term.getSelection())
+      own.selection = indices.selections.lookup(selection.getValue());
   }
-  result.kind = bundle::Kernel::Kind::Attention;
-  result.writesLse = op.getWritesLse();
-  for (auto term : op.getTerms().getAsRange<TermAttr>())
-    result.terms.push_back(termOf(term, indices));
   return result;
 }
 
 static bundle::Phase phaseOf(PhaseOp op, const Indices &indices) {
   bundle::Phase result;
-  result.when.kind = op.getWhen();
-  if (CadenceAttr cadence = op.getCadenceAttr())
-    result.when.cadence = cadence.getValue();
+  result.when = op.getWhen();
   result.attention = indices.kernels.lookup(op.getAttention().getKernel());
   if (std::optional<StringRef> shadow = op.getAttention().getShadow())
     result.shadow = indices.kernels.lookup(*shadow);
@@ -469,20 +417,20 @@ FailureOr<Program> Program::of(Operation *scheduleOrPlan) {
 
 LogicalResult Program::check() const {
   // S9: a manifest has room for so many.
-  if (positions.size() > bundle::maxPositions)
-    return positions[bundle::maxPositions]->emitOpError()
-           << "is one set of positions too many: a schedule uses at most "
-           << bundle::maxPositions;
-  if (passes.size() > bundle::maxPasses)
-    return passes[bundle::maxPasses]->emitOpError()
-           << "is one pass too many: a schedule has at most "
-           << bundle::maxPasses;
-  if (reuses.size() > bundle::maxPasses)
-    return reuses[bundle::maxPasses]->emitOpError()
-           << "is one too many: a schedule has at most " << bundle::maxPasses;
-  if (commits.size() > bundle::maxPasses)
-    return commits[bundle::maxPasses]->emitOpError()
-           << "is one too many: a schedule has at most " << bundle::maxPasses;
+  auto isOneTooMany = [](ArrayRef<Operation *> ops, size_t most,
+                         StringRef what) {
+    if (ops.size() <= most)
+      return false;
+    ops[most]->emitOpError("is one ") << what << " at most " << most;
+    return true;
+  };
+  if (isOneTooMany(positions, bundle::maxPositions,
+                   "set of positions too many: a schedule uses") ||
+      isOneTooMany(passes, bundle::maxPasses,
+                   "pass too many: a schedule has") ||
+      isOneTooMany(reuses, bundle::maxPasses, "too many: a schedule has") ||
+      isOneTooMany(commits, bundle::maxPasses, "too many: a schedule has"))
+    return failure();
   std::optional<bundle::ProgramProblem> problem =
       bundle::checkProgram(manifest);
   if (!problem)

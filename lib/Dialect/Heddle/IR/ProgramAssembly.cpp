@@ -92,22 +92,20 @@ void mlir::heddle::printSetOperands(OpAsmPrinter &printer, Operation *,
   printer << operands;
 }
 
-ParseResult mlir::heddle::parsePositions(OpAsmParser &parser,
-                                         PositionsKindAttr &kind,
-                                         IntegerAttr &count,
-                                         std::optional<Operand> &since) {
+ParseResult mlir::heddle::parsePositionSet(AsmParser &parser,
+                                           bundle::Positions &set,
+                                           Operands operands) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef word;
   (void)parser.parseOptionalKeyword(&word);
-  bundle::Positions value;
-  value.kind = PositionsKind::Union;
+  set.kind = PositionsKind::Union;
   SmallVector<std::string> all;
   for (int i = 0; i < int(PositionsKind::Union); ++i) {
     all.push_back(bundle::detail::wordOf(PositionsKind(i)));
     if (StringRef(all.back()).split('(').first == word)
-      value.kind = PositionsKind(i);
+      set.kind = PositionsKind(i);
   }
-  if (value.isMadeOfSets()) {
+  if (set.isMadeOfSets()) {
     auto words = llvm::map_to_vector(all, [](const std::string &each) {
       return StringRef(each).split('(').first;
     });
@@ -118,32 +116,42 @@ ParseResult mlir::heddle::parsePositions(OpAsmParser &parser,
             << ": one of " << llvm::join(all, ", "),
         word, words);
   }
-  if (StringRef(all[size_t(value.kind)]).ends_with("(block)") &&
+  if (StringRef(all[size_t(set.kind)]).ends_with("(block)") &&
       (parser.parseLParen() || parser.parseKeyword("block") ||
        parser.parseRParen()))
     return failure();
   FormReader reader(parser, "set of positions");
   reader.setOwner(word);
-  reader.values["since"] = valueOf(parser, since);
-  bundle::detail::fieldsOfForm(reader, value);
-  if (reader.finish())
-    return failure();
-  kind = PositionsKindAttr::get(parser.getContext(), value.kind);
-  count = parser.getBuilder().getI64IntegerAttr(value.count);
-  return success();
+  // An attribute says that there is a cadence, and not which.
+  operands.try_emplace("since", [&] { return parser.parseKeyword("cadence"); });
+  reader.values = std::move(operands);
+  bundle::detail::fieldsOfForm(reader, set);
+  return reader.finish();
 }
 
-void mlir::heddle::printPositions(OpAsmPrinter &printer, Operation *,
-                                  PositionsKindAttr kind, IntegerAttr count,
-                                  Value since) {
-  bundle::Positions value;
-  value.kind = kind.getValue();
-  value.count = count ? count.getInt() : 0;
-  FormSpeller speller(bundle::detail::wordOf(value.kind));
-  speller.values = textsOf(printer, {{"since", since}});
-  bundle::detail::fieldsOfForm(speller, value);
+void mlir::heddle::printPositionSet(AsmPrinter &printer,
+                                    const bundle::Positions &set,
+                                    Texts operands) {
+  FormSpeller speller(bundle::detail::wordOf(set.kind));
+  operands.try_emplace("since", "cadence");
+  speller.values = std::move(operands);
+  bundle::detail::fieldsOfForm(speller, set);
   speller.close();
   printer << speller.text;
+}
+
+ParseResult mlir::heddle::parsePositionSet(OpAsmParser &parser,
+                                           PositionSetAttr &set,
+                                           std::optional<Operand> &since) {
+  return parseStruct(parser, set, [&](bundle::Positions &value) {
+    return parsePositionSet(parser, value, {{"since", valueOf(parser, since)}});
+  });
+}
+
+void mlir::heddle::printPositionSet(OpAsmPrinter &printer, Operation *,
+                                    PositionSetAttr set, Value since) {
+  printPositionSet(printer, set.getValue(),
+                   textsOf(printer, {{"since", since}}));
 }
 
 /// `%a and %b`
@@ -158,105 +166,92 @@ static std::function<ParseResult()> cadencesOf(OpAsmParser &parser,
   };
 }
 
-static std::string cadencesText(OpAsmPrinter &printer, OperandRange on) {
-  return llvm::join(
-      llvm::map_range(
-          on, [&](Value each) { return textsOf(printer, {{"", each}})[""]; }),
-      " and ");
+static void addCadences(OpAsmPrinter &printer, OperandRange on, Texts &texts) {
+  if (!on.empty())
+    texts["on"] = llvm::join(
+        llvm::map_range(
+            on, [&](Value each) { return textsOf(printer, {{"", each}})[""]; }),
+        " and ");
 }
 
 //===----------------------------------------------------------------------===//
 // Rows
 //===----------------------------------------------------------------------===//
 
-ParseResult mlir::heddle::parseRecomputed(
-    OpAsmParser &parser, std::optional<Operand> &rows,
-    std::optional<Operand> &among, SmallVectorImpl<Operand> &on,
-    ExactAttr &exact, RatioAttr &ratio, RatioAttr &confidence, UnitAttr &alone,
-    UnitAttr &unseen, ArrayAttr &layers) {
-  bundle::Pass value;
+ParseResult mlir::heddle::parseRowRule(AsmParser &parser, bundle::Pass &rule,
+                                       Operands operands) {
   for (Exact form : {Exact::Salient, Exact::LeastSimilar, Exact::SalientFfn})
     if (succeeded(parser.parseOptionalKeyword(spelled(form)))) {
-      value.exact = form;
+      rule.exact = form;
       break;
     }
+  operands.try_emplace("rows", [&] { return parser.parseKeyword("all"); });
   FormReader reader(parser, "recompute");
-  reader.setOwner(spelled(value.exact));
-  reader.values = {{"among", valueOf(parser, among)},
-                   {"on", cadencesOf(parser, on)},
-                   {"in", [&] { return parseLayerRanges(parser, layers); }}};
-  bundle::detail::comparison(reader, value);
+  reader.setOwner(spelled(rule.exact));
+  reader.values = std::move(operands);
+  bundle::detail::comparison(reader, rule);
   if (reader.finish() ||
-      (value.exact != Exact::All && parser.parseKeyword("in")))
+      (rule.exact != Exact::All && parser.parseKeyword("in")) ||
+      reader.values["rows"]())
     return failure();
-  if (failed(parser.parseOptionalKeyword("all"))) {
-    SMLoc loc = parser.getCurrentLocation();
-    OptionalParseResult found = parser.parseOptionalOperand(rows.emplace());
-    if (found.has_value() && failed(*found))
-      return failure();
-    StringRef word;
-    if (!found.has_value()) {
-      (void)parser.parseOptionalKeyword(&word);
-      return suggesting(
-          parser.emitError(loc, "expected all, %rows, salient(...), "
-                                "salient_ffn(...) or least_similar(...) in "
-                                "rows"),
-          word, {"all", "salient", "salient_ffn", "least_similar"});
-    }
-  }
-  clausesOf(reader, value);
-  if (reader.finish())
-    return failure();
-  MLIRContext *context = parser.getContext();
-  auto ratioOf = [&](bundle::Ratio found) {
-    return RatioAttr::get(context, found.num, found.den);
-  };
-  exact = ExactAttr::get(context, value.exact);
-  if (value.exact != Exact::All)
-    ratio = ratioOf(value.comparesContexts() ? value.below : value.keep);
-  if (value.confidence.num > 0)
-    confidence = ratioOf(value.confidence);
-  alone = value.alone ? UnitAttr::get(context) : UnitAttr();
-  unseen = value.unseen ? UnitAttr::get(context) : UnitAttr();
-  return success();
+  clausesOf(reader, rule);
+  return reader.finish();
 }
 
-bundle::Pass mlir::heddle::comparisonOf(Exact exact, RatioAttr ratio,
-                                        RatioAttr confidence) {
-  bundle::Pass value;
-  value.exact = exact;
-  if (ratio)
-    (value.comparesContexts() ? value.below : value.keep) = ratio.getValue();
-  if (confidence)
-    value.confidence = confidence.getValue();
-  return value;
-}
-
-void mlir::heddle::printRecomputed(OpAsmPrinter &printer, Operation *,
-                                   Value rows, Value among, OperandRange on,
-                                   ExactAttr exact, RatioAttr ratio,
-                                   RatioAttr confidence, UnitAttr alone,
-                                   UnitAttr unseen, ArrayAttr layers) {
-  bundle::Pass value = comparisonOf(exact.getValue(), ratio, confidence);
-  value.alone = static_cast<bool>(alone);
-  value.unseen = static_cast<bool>(unseen);
+void mlir::heddle::printRowRule(AsmPrinter &printer, const bundle::Pass &rule,
+                                Texts operands) {
+  operands.try_emplace("rows", "all");
   FormSpeller speller;
-  auto values = textsOf(printer, {{"among", among}, {"rows", rows}});
-  if (value.exact != Exact::All) {
-    speller.text = spelled(value.exact);
-    speller.values = values;
-    bundle::detail::comparison(speller, value);
+  speller.values = std::move(operands);
+  if (rule.exact != Exact::All) {
+    speller.text = spelled(rule.exact);
+    bundle::detail::comparison(speller, rule);
     speller.close();
     speller.text += " in ";
   }
-  speller.text += rows ? values["rows"] : "all";
-  if (!on.empty())
-    values["on"] = cadencesText(printer, on);
-  if (layers)
-    values["in"] = layersText(layers);
-  speller.values = std::move(values);
-  clausesOf(speller, value);
+  speller.text += speller.values["rows"];
+  clausesOf(speller, rule);
   printer << speller.text;
+}
+
+ParseResult mlir::heddle::parseRowRule(OpAsmParser &parser, RowRuleAttr &rule,
+                                       std::optional<Operand> &rows,
+                                       std::optional<Operand> &among,
+                                       SmallVectorImpl<Operand> &on,
+                                       ArrayAttr &layers) {
+  auto parseRows = [&]() -> ParseResult {
+    if (succeeded(parser.parseOptionalKeyword("all")))
+      return success();
+    SMLoc loc = parser.getCurrentLocation();
+    OptionalParseResult found = parser.parseOptionalOperand(rows.emplace());
+    if (found.has_value())
+      return *found;
+    StringRef word;
+    (void)parser.parseOptionalKeyword(&word);
+    return suggesting(
+        parser.emitError(loc, "expected all, %rows, salient(...), "
+                              "salient_ffn(...) or least_similar(...) in "
+                              "rows"),
+        word, {"all", "salient", "salient_ffn", "least_similar"});
+  };
+  return parseStruct(parser, rule, [&](bundle::Pass &value) {
+    return parseRowRule(
+        parser, value,
+        {{"rows", parseRows},
+         {"among", valueOf(parser, among)},
+         {"on", cadencesOf(parser, on)},
+         {"in", [&] { return parseLayerRanges(parser, layers); }}});
+  });
+}
+
+void mlir::heddle::printRowRule(OpAsmPrinter &printer, Operation *,
+                                RowRuleAttr rule, Value rows, Value among,
+                                OperandRange on, ArrayAttr layers) {
+  Texts operands = textsOf(printer, {{"among", among}, {"rows", rows}});
+  addCadences(printer, on, operands);
+  if (layers)
+    operands["in"] = layersText(layers);
+  printRowRule(printer, rule.getValue(), std::move(operands));
 }
 
 /// `(32, near = 10)`
@@ -307,97 +302,71 @@ ParseResult mlir::heddle::parseEverywhere(OpAsmParser &parser, Operand &value) {
 //===----------------------------------------------------------------------===//
 
 ParseResult mlir::heddle::parseCommitRule(AsmParser &parser,
-                                          bundle::CommitRule &rule) {
+                                          bundle::CommitRule &rule,
+                                          Operands operands) {
   FormReader reader(parser, "commit");
+  reader.values = std::move(operands);
   bundle::detail::form(reader, rule);
   clausesOf(reader, rule);
   return reader.finish();
 }
 
 void mlir::heddle::printCommitRule(AsmPrinter &printer,
-                                   const bundle::CommitRule &rule) {
+                                   const bundle::CommitRule &rule,
+                                   Texts operands) {
   FormSpeller speller;
   bundle::detail::form(speller, rule);
   speller.close();
+  speller.values = std::move(operands);
   clausesOf(speller, rule);
   printer << speller.text;
 }
 
-ParseResult mlir::heddle::parseCommitted(OpAsmParser &parser,
-                                         CommitRuleAttr &rule,
-                                         std::optional<Operand> &within,
-                                         SmallVectorImpl<Operand> &on) {
-  bundle::CommitRule value;
-  FormReader reader(parser, "commit");
-  reader.values = {{"within", valueOf(parser, within)},
-                   {"on", cadencesOf(parser, on)}};
-  bundle::detail::form(reader, value);
-  clausesOf(reader, value);
-  if (reader.finish())
-    return failure();
-  rule = CommitRuleAttr::get(parser.getContext(), value);
-  return success();
+ParseResult mlir::heddle::parseCommitRule(OpAsmParser &parser,
+                                          CommitRuleAttr &rule,
+                                          std::optional<Operand> &within,
+                                          SmallVectorImpl<Operand> &on) {
+  return parseStruct(parser, rule, [&](bundle::CommitRule &value) {
+    return parseCommitRule(
+        parser, value,
+        {{"within", valueOf(parser, within)}, {"on", cadencesOf(parser, on)}});
+  });
 }
 
-void mlir::heddle::printCommitted(OpAsmPrinter &printer, Operation *,
-                                  CommitRuleAttr rule, Value within,
-                                  OperandRange on) {
-  FormSpeller speller;
-  const bundle::CommitRule value = rule.getValue();
-  bundle::detail::form(speller, value);
-  speller.close();
-  speller.values = textsOf(printer, {{"within", within}});
-  if (!on.empty())
-    speller.values["on"] = cadencesText(printer, on);
-  clausesOf(speller, value);
-  printer << speller.text;
+void mlir::heddle::printCommitRule(OpAsmPrinter &printer, Operation *,
+                                   CommitRuleAttr rule, Value within,
+                                   OperandRange on) {
+  Texts operands = textsOf(printer, {{"within", within}});
+  addCadences(printer, on, operands);
+  printCommitRule(printer, rule.getValue(), std::move(operands));
 }
 
-ParseResult mlir::heddle::parseReused(OpAsmParser &parser, UnitAttr &kv,
-                                      ReusedAttentionAttr &attention,
-                                      UnitAttr &ffn, UnitAttr &beforeRope,
-                                      std::optional<Operand> &inside,
-                                      std::optional<Operand> &on,
-                                      std::optional<Operand> &refreshed,
-                                      RatioAttr &keep) {
-  auto parseRefreshed = [&]() -> ParseResult {
-    const StringRef similar = spelled(Exact::LeastSimilar);
-    if (succeeded(parser.parseOptionalKeyword(similar))) {
-      bundle::Reuse value;
-      FormReader reader(parser, "reuse");
-      reader.setOwner(similar);
-      bundle::detail::refreshed(reader, value);
-      if (reader.finish() || parser.parseKeyword("in"))
-        return failure();
-      keep =
-          RatioAttr::get(parser.getContext(), value.keep.num, value.keep.den);
-      return parseValue(parser, refreshed.emplace());
-    }
-    SMLoc loc = parser.getCurrentLocation();
-    OptionalParseResult found =
-        parser.parseOptionalOperand(refreshed.emplace());
-    if (found.has_value())
-      return *found;
-    StringRef word;
-    (void)parser.parseOptionalKeyword(&word);
-    return suggesting(
-        parser.emitError(loc, "expected %rows, or least_similar(keep = r) in "
-                              "%rows"),
-        word, similar);
-  };
-  ReusedParts parts;
+/// `least_similar(keep = 0.25)` behind its word.
+static ParseResult parseRefreshed(AsmParser &parser, bundle::Reuse &rule) {
   FormReader reader(parser, "reuse");
-  reader.values = {{"outside", valueOf(parser, inside)},
-                   {"on", valueOf(parser, on)},
-                   {"refresh", parseRefreshed}};
+  reader.setOwner(spelled(Exact::LeastSimilar));
+  bundle::detail::refreshed(reader, rule);
+  return reader.finish();
+}
+
+ParseResult mlir::heddle::parseReuseRule(AsmParser &parser, bundle::Reuse &rule,
+                                         Operands operands, bool *beforeRope) {
+  operands.try_emplace("refresh", [&] {
+    return failure(parser.parseKeyword(spelled(Exact::LeastSimilar)) ||
+                   parseRefreshed(parser, rule));
+  });
+  FormReader reader(parser, "reuse");
+  reader.values = std::move(operands);
+  ReusedAttention before = ReusedAttention::None;
   reader.check = [&](SMLoc loc) -> ParseResult {
-    if (parts.context + parts.output + parts.outside > 1)
+    if (before != ReusedAttention::None && before != rule.attention)
       return parser.emitError(loc, "attention is kept once: as context, as "
                                    "output or outside of a set");
+    before = rule.attention;
     return success();
   };
-  clausesOf(reader, parts);
-  auto part = [&]() -> ParseResult {
+  clausesOf(reader, rule, beforeRope);
+  return parser.parseCommaSeparatedList([&]() -> ParseResult {
     SMLoc loc = parser.getCurrentLocation();
     if (OptionalParseResult read = reader.readClause(); read.has_value())
       return *read;
@@ -408,49 +377,71 @@ ParseResult mlir::heddle::parseReused(OpAsmParser &parser, UnitAttr &kv,
                               "context(propagating), output, attention(outside "
                               "= %set, on = %cadence) or ffn"),
         word, {"kv", "context", "output", "attention", "ffn"});
-  };
-  if (parser.parseCommaSeparatedList(part))
-    return failure();
-  UnitAttr yes = parser.getBuilder().getUnitAttr();
-  kv = parts.kv ? yes : UnitAttr();
-  ffn = parts.ffn ? yes : UnitAttr();
-  beforeRope = parts.beforeRope ? yes : UnitAttr();
-  if (parts.context || parts.output || parts.outside)
-    attention = ReusedAttentionAttr::get(
-        parser.getContext(), parts.propagating ? ReusedAttention::Propagated
-                             : parts.context   ? ReusedAttention::Context
-                             : parts.output    ? ReusedAttention::Output
-                                               : ReusedAttention::Outside);
-  return success();
+  });
 }
 
-void mlir::heddle::printReused(OpAsmPrinter &printer, Operation *, UnitAttr kv,
-                               ReusedAttentionAttr attention, UnitAttr ffn,
-                               UnitAttr beforeRope, Value inside, Value on,
-                               Value refreshed, RatioAttr keep) {
-  const ReusedAttention kept =
-      attention ? attention.getValue() : ReusedAttention::None;
-  ReusedParts parts;
-  parts.kv = static_cast<bool>(kv);
-  parts.beforeRope = static_cast<bool>(beforeRope);
-  parts.propagating = kept == ReusedAttention::Propagated;
-  parts.context = kept == ReusedAttention::Context || parts.propagating;
-  parts.output = kept == ReusedAttention::Output;
-  parts.outside = kept == ReusedAttention::Outside;
-  parts.ffn = static_cast<bool>(ffn);
+void mlir::heddle::printReuseRule(AsmPrinter &printer,
+                                  const bundle::Reuse &rule, Texts operands,
+                                  const bool *beforeRope) {
+  if (rule.keep != bundle::Reuse().keep) {
+    FormSpeller similar(spelled(Exact::LeastSimilar).str());
+    bundle::detail::refreshed(similar, rule);
+    similar.close();
+    std::string &rows = operands["refresh"];
+    rows = similar.text + (rows.empty() ? "" : " in ") + rows;
+  }
   FormSpeller speller;
   speller.between = ", ";
-  speller.values = textsOf(
-      printer, {{"outside", inside}, {"on", on}, {"refresh", refreshed}});
-  if (keep) {
-    FormSpeller similar(spelled(Exact::LeastSimilar).str());
-    bundle::Reuse value;
-    value.keep = keep.getValue();
-    bundle::detail::refreshed(similar, value);
-    similar.close();
-    std::string &rows = speller.values["refresh"];
-    rows = similar.text + " in " + rows;
-  }
-  clausesOf(speller, parts);
+  speller.values = std::move(operands);
+  clausesOf(speller, rule, beforeRope);
   printer << speller.text;
+}
+
+ParseResult mlir::heddle::parseReuseRule(OpAsmParser &parser,
+                                         ReuseRuleAttr &rule,
+                                         UnitAttr &beforeRope,
+                                         std::optional<Operand> &inside,
+                                         std::optional<Operand> &on,
+                                         std::optional<Operand> &refreshed) {
+  return parseStruct(parser, rule, [&](bundle::Reuse &value) -> ParseResult {
+    auto parseRefresh = [&]() -> ParseResult {
+      const StringRef similar = spelled(Exact::LeastSimilar);
+      if (succeeded(parser.parseOptionalKeyword(similar)))
+        return failure(parseRefreshed(parser, value) ||
+                       parser.parseKeyword("in") ||
+                       parseValue(parser, refreshed.emplace()));
+      SMLoc loc = parser.getCurrentLocation();
+      OptionalParseResult found =
+          parser.parseOptionalOperand(refreshed.emplace());
+      if (found.has_value())
+        return *found;
+      StringRef word;
+      (void)parser.parseOptionalKeyword(&word);
+      return suggesting(
+          parser.emitError(loc, "expected %rows, or least_similar(keep = r) in "
+                                "%rows"),
+          word, similar);
+    };
+    bool before = false;
+    if (parseReuseRule(parser, value,
+                       {{"outside", valueOf(parser, inside)},
+                        {"on", valueOf(parser, on)},
+                        {"refresh", parseRefresh}},
+                       &before))
+      return failure();
+    if (before)
+      beforeRope = parser.getBuilder().getUnitAttr();
+    return success();
+  });
+}
+
+void mlir::heddle::printReuseRule(OpAsmPrinter &printer, Operation *,
+                                  ReuseRuleAttr rule, UnitAttr beforeRope,
+                                  Value inside, Value on, Value refreshed) {
+  const bool before = static_cast<bool>(beforeRope);
+  printReuseRule(
+      printer, rule.getValue(),
+      textsOf(printer,
+              {{"outside", inside}, {"on", on}, {"refresh", refreshed}}),
+      &before);
 }

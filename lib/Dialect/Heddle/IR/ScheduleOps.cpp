@@ -22,32 +22,21 @@ using namespace mlir::heddle;
 namespace bundle = ::heddle::bundle;
 
 //===----------------------------------------------------------------------===//
-// Values
+// SelectOp
 //===----------------------------------------------------------------------===//
-
-void CadenceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), "cadence");
-}
-
-void SelectOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), getName().value_or(spelled(getRule().kind)));
-}
-
-void DenseOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), "dense");
-}
 
 // P18 to P20, so that the other selection can be shown.
 static LogicalResult verifyWithin(SelectOp select) {
   if (!select.getWithin())
     return success();
   SelectOp outer = select.getOuter();
-  if (!outer) {
-    InFlightDiagnostic error = select.emitOpError(
-        "chooses within pairs that no selection gives; name a `select`");
-    error.attachNote(select.getWithin().getLoc()) << "the pairs are here";
-    return error;
-  }
+  if (!outer)
+    return select
+               .emitOpError(
+                   "chooses within pairs that no selection gives; name a "
+                   "`select`")
+               .attachNote(select.getWithin().getLoc())
+           << "the pairs are here";
   bundle::Selection own = select.getRule(), other = outer.getRule();
   CadenceAttr here = cadenceOf(select.getCadence()),
               there = cadenceOf(outer.getCadence());
@@ -62,9 +51,8 @@ static LogicalResult verifyWithin(SelectOp select) {
             "within; write the same layers(...) for both";
   if (!wrong)
     return success();
-  InFlightDiagnostic error = select.emitOpError(*wrong);
-  error.attachNote(outer.getLoc()) << "the other selection is here";
-  return error;
+  return select.emitOpError(*wrong).attachNote(outer.getLoc())
+         << "the other selection is here";
 }
 
 // L2: no layer is named twice.
@@ -204,10 +192,8 @@ static LogicalResult verifyAttends(ScheduleOp schedule) {
                                       "names layers that another one has; "
                                       "give each layer one attend")))
     return failure();
-  AttendOp last;
-  for (AttendOp attend : schedule.getOps<AttendOp>())
-    last = attend;
-  if (!last || last.getLayersAttr())
+  SmallVector<AttendOp> attends(schedule.getOps<AttendOp>());
+  if (attends.empty() || attends.back().getLayersAttr())
     return schedule.emitOpError("needs a last attend that names no layers: "
                                 "it holds for all that no other one names");
   return success();
@@ -251,13 +237,14 @@ static LogicalResult verifyStages(AttendOp attend) {
     CadenceAttr until = cadenceOf(stage.until);
     if (!until || until.getValue().kind != CadenceKind::Never)
       continue;
-    InFlightDiagnostic error = attend.emitOpError(
-        stage.pairs ? "attends to pairs until a cadence that never comes; drop "
-                      "what follows"
-                    : "is dense until a cadence that never comes; write "
-                      "`attend dense`");
-    error.attachNote(stage.until.getLoc()) << "the cadence is here";
-    return error;
+    return attend
+               .emitOpError(stage.pairs
+                                ? "attends to pairs until a cadence that never "
+                                  "comes; drop what follows"
+                                : "is dense until a cadence that never comes; "
+                                  "write `attend dense`")
+               .attachNote(stage.until.getLoc())
+           << "the cadence is here";
   }
   return success();
 }
@@ -337,9 +324,7 @@ static LogicalResult verifyReads(AttendOp attend, ArrayRef<LayerPart> parts) {
     if (failed(verifyBounds(attend, set)))
       return failure();
     for (SelectOp select : set.selections)
-      if (llvm::any_of(
-              own, [&](SelectOp op) { return sameSelection(op, select); }) &&
-          failed(verifyOwnRead(attend, stage, select)))
+      if (isAmong(select, own) && failed(verifyOwnRead(attend, stage, select)))
         return failure();
   }
   return success();
@@ -416,9 +401,7 @@ static LogicalResult verifyShared(ArrayRef<LayerPart> parts) {
     }
     for (auto [stage, set] : llvm::enumerate(stages))
       for (SelectOp select : set.selections) {
-        if (llvm::any_of(part.refreshed, [&](SelectOp op) {
-              return sameSelection(op, select);
-            }))
+        if (isAmong(select, part.refreshed))
           continue;
         const Refreshing &refreshing = find(select);
         if (failed(verifySharedRead(attend, stage, select, layer, refreshing)))
@@ -436,7 +419,7 @@ static LogicalResult verifyScored(ScheduleOp schedule, AttendOp attend,
     return success();
   // Whatever layers it keeps it in.
   for (auto reuse : schedule.getOps<ReuseOp>())
-    if (reuse.getAttention() == ReusedAttention::Propagated)
+    if (reuse.getRule().attention == ReusedAttention::Propagated)
       return attend
                  .emitOpError("has scores, by which context(propagating) can't "
                               "weigh what changed; reuse context")
@@ -477,11 +460,11 @@ static LogicalResult verifyDense(
 /// not visible, or of shadows.
 static LogicalResult verifyAllDense(ScheduleOp schedule) {
   for (auto reuse : schedule.getOps<ReuseOp>())
-    if (reuse.getAttention() == ReusedAttention::Outside &&
+    if (reuse.getRule().attention == ReusedAttention::Outside &&
         failed(verifyDense(schedule, reuse, bundle::checkOutside)))
       return failure();
   for (auto recompute : schedule.getOps<RecomputeOp>())
-    if (recompute.getUnseen() &&
+    if (recompute.getRule().unseen &&
         failed(verifyDense(schedule, recompute, bundle::checkUnseen)))
       return failure();
   for (auto commit : schedule.getOps<CommitOp>())

@@ -66,15 +66,10 @@ LogicalResult TermAttr::verify(EmitError emitError, Term set,
 static ParseResult parseNumber(AsmParser &parser, const SetNumber &number,
                                Term &term, bool check) {
   if (number.orShare) {
-    RatioAttr share;
     const std::string word(setName(term));
-    if (parseCountOrShare(parser, "the size of " + word,
-                          "the fraction of " + word, term.*number.number,
-                          share))
-      return failure();
-    if (share)
-      term.share = {share.getNum(), share.getDen()};
-    return success();
+    return parseCountOrShare(parser, "the size of " + word,
+                             "the fraction of " + word, term.*number.number,
+                             term.share);
   }
   if (check)
     return parseCount(parser, nameOf(number, term), term.*number.number,

@@ -80,12 +80,11 @@ template <typename ParentTy> LogicalResult verifyReuses(ParentTy parent) {
                                      "names layers that another one has; "
                                      "give each layer one reuse")))
     return failure();
-  ReuseOp last;
-  for (ReuseOp reuse : parent.template getOps<ReuseOp>())
-    last = reuse;
-  if (last && last.getLayersAttr())
-    return last.emitOpError("is the last one and names layers, so that others "
-                            "keep nothing; add one that names none");
+  SmallVector<ReuseOp> reuses(parent.template getOps<ReuseOp>());
+  if (!reuses.empty() && reuses.back().getLayersAttr())
+    return reuses.back().emitOpError(
+        "is the last one and names layers, so that others "
+        "keep nothing; add one that names none");
   return success();
 }
 

@@ -22,18 +22,12 @@ using namespace mlir;
 using namespace mlir::heddle;
 namespace bundle = ::heddle::bundle;
 
-static bool reads(const PairSet &set, SelectOp select) {
-  return llvm::any_of(set.selections, [&](SelectOp each) {
-    return sameSelection(each, select);
-  });
-}
-
 static bundle::ListReads readsOf(ScheduleOp schedule, SelectOp select) {
   bundle::ListReads found;
   for (auto attend : schedule.getOps<AttendOp>()) {
     bool here = false, others = false;
     for (const PairSet &set : pairsOfStages(attend)) {
-      const bool own = reads(set, select);
+      const bool own = isAmong(select, set.selections);
       here |= own;
       others |= !own && !set.selections.empty();
       for (const PairTerm &term : set.terms)
@@ -75,8 +69,9 @@ static void rewrite(AttendOp attend, ArrayRef<Fallen> fallen) {
   const size_t first = sets.size() - attend.getPairs().size();
   bool readsLists = false;
   for (auto [stage, set] : llvm::enumerate(sets)) {
-    if (llvm::none_of(fallen,
-                      [&](Fallen each) { return reads(set, each.select); })) {
+    if (llvm::none_of(fallen, [&set = set](Fallen each) {
+          return isAmong(each.select, set.selections);
+        })) {
       readsLists |= !set.selections.empty();
       continue;
     }

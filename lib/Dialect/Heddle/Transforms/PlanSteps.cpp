@@ -77,19 +77,14 @@ private:
   KernelOp attentionFor(PairSet &pairs);
   KernelOp denseAttention();
   KernelOp shadowAttention();
-  KernelOp kernelFor(Location loc, const Twine &name, KernelKind kind,
-                     ArrayRef<Attribute> terms, bool writesLse,
-                     SelectOp select = {});
+  KernelOp kernelFor(Location loc, const Twine &name,
+                     const bundle::Kernel &form,
+                     ArrayRef<Attribute> terms = {});
   void planProgram();
   void planRule(const LayerPart &part);
   void addFirst(PhaseOp phase, ArrayRef<SelectOp> selections);
-  PhaseOp addPhase(Location loc, WhenKind when, CadenceAttr cadence,
-                   KernelOp attention);
+  PhaseOp addPhase(Location loc, const bundle::When &when, KernelOp attention);
   void addRefresh(SelectOp select);
-
-  UnitAttr unit(bool given) {
-    return given ? builder.getUnitAttr() : UnitAttr();
-  }
 
   ScheduleOp schedule;
   OpBuilder builder;
@@ -110,20 +105,19 @@ private:
 
 /// "select_128", "select_128_per_kv_head", "select_blocks_128",
 /// "select_all_per_layer_pooled3", "select_32_within_blocks128".
-static std::string selectName(SelectOp select) {
+static std::string selectName(const bundle::Kernel &form) {
   auto groupName = [](int64_t group) {
     return group == bundle::groupOfAll ? "all" : std::to_string(group);
   };
-  const bundle::Selection rule = select.getRule();
   std::string within;
-  if (SelectOp outer = select.getOuter())
-    within = "_within_" + spelled(outer.getRule().kind).str() +
-             groupName(bundle::Selection(outer.getRule()).group);
-  return (rule.kind == SelectionKind::Blocks ? "select_blocks_" : "select_") +
-         groupName(rule.group) + (rule.perKvHead ? "_per_kv_head" : "") +
-         (rule.perLayer ? "_per_layer" : "") +
-         (rule.pooled ? "_pooled" + std::to_string(rule.pooled) : "") + within +
-         (readsLse(rule.scorer) ? "" : "_by_" + spelled(rule.scorer).str());
+  if (form.withinGroup > 0)
+    within = (form.withinBlocks ? "_within_blocks" : "_within_columns") +
+             groupName(form.withinGroup);
+  return (form.blocks ? "select_blocks_" : "select_") + groupName(form.group) +
+         (form.perKvHead ? "_per_kv_head" : "") +
+         (form.perLayer ? "_per_layer" : "") +
+         (form.pooled ? "_pooled" + std::to_string(form.pooled) : "") + within +
+         (readsLse(form.scorer) ? "" : "_by_" + spelled(form.scorer).str());
 }
 
 static StringRef nameOf(SelectOp select) {
@@ -167,45 +161,24 @@ SelectionOp Planner::selectionFor(SelectOp select) {
   return selection;
 }
 
-/// An attention kernel, or the one that refreshes a selection.
-KernelOp Planner::kernelFor(Location loc, const Twine &name, KernelKind kind,
-                            ArrayRef<Attribute> terms, bool writesLse,
-                            SelectOp select) {
+/// The kernel of that form, terms and the attend's scores.
+KernelOp Planner::kernelFor(Location loc, const Twine &name,
+                            const bundle::Kernel &form,
+                            ArrayRef<Attribute> terms) {
+  auto formAttr = KernelFormAttr::get(builder.getContext(), form);
   ArrayAttr termArray = builder.getArrayAttr(terms);
-  const bundle::Selection rule =
-      select ? select.getRule() : bundle::Selection();
-  IntegerAttr group =
-      select ? builder.getI64IntegerAttr(rule.group) : IntegerAttr();
-  ScorerAttr scorer = select
-                          ? ScorerAttr::get(builder.getContext(), rule.scorer)
-                          : ScorerAttr();
-  bool blocks = rule.kind == SelectionKind::Blocks;
-  bool perKvHead = rule.perKvHead, perLayer = rule.perLayer;
-  SelectOp inside = select ? select.getOuter() : SelectOp();
-  const bundle::Selection outer =
-      inside ? inside.getRule() : bundle::Selection();
-  const bool inBlocks = outer.kind == SelectionKind::Blocks;
   // A sum of queries is no row that a function could be asked for.
   const bundle::Scores function =
-      select && !readsLse(rule.scorer) ? bundle::Scores() : scoresOf(*scores);
+      readsLse(form.scorer) ? scoresOf(*scores) : bundle::Scores();
   for (KernelOp kernel : kernels)
-    if (kernel.getKind() == kind && kernel.getTerms() == termArray &&
-        kernel.getGroupAttr() == group && kernel.getScorerAttr() == scorer &&
-        kernel.getBlocks() == blocks && kernel.getPerKvHead() == perKvHead &&
-        kernel.getPerLayer() == perLayer &&
-        static_cast<int64_t>(kernel.getPooled()) == rule.pooled &&
-        static_cast<int64_t>(kernel.getWithinGroup()) == outer.group &&
-        kernel.getWithinBlocks() == inBlocks &&
+    if (kernel.getFormAttr() == formAttr && kernel.getTerms() == termArray &&
         scoresOf(kernel.getScores()) == function)
       return kernel;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(result.getBody());
   kernels.push_back(KernelOp::create(
       builder, loc, freshName(function.empty() ? name : name + "_scores"),
-      KernelKindAttr::get(builder.getContext(), kind), termArray,
-      unit(writesLse), group, unit(blocks), unit(perKvHead), unit(perLayer),
-      scorer, builder.getI64IntegerAttr(rule.pooled),
-      builder.getI64IntegerAttr(outer.group), unit(inBlocks)));
+      formAttr, termArray));
   if (!function.empty()) {
     IRMapping mapping;
     scores->cloneInto(&kernels.back().getScores(), mapping);
@@ -214,18 +187,18 @@ KernelOp Planner::kernelFor(Location loc, const Twine &name, KernelKind kind,
 }
 
 KernelOp Planner::denseAttention() {
+  bundle::Kernel form;
+  form.writesLse = needsLse;
   return kernelFor(schedule.getLoc(),
-                   needsLse ? "attention_dense_lse" : "attention_dense",
-                   KernelKind::Attention, {}, needsLse);
+                   needsLse ? "attention_dense_lse" : "attention_dense", form);
 }
 
 /// Of a shadow's rows: each over all keys but one of its sequence.
 KernelOp Planner::shadowAttention() {
   const bundle::Term others = {.kind = bundle::Term::Kind::Others};
-  return kernelFor(schedule.getLoc(), "attention_others", KernelKind::Attention,
+  return kernelFor(schedule.getLoc(), "attention_others", {},
                    TermAttr::get(builder.getContext(), others,
-                                 FlatSymbolRefAttr(), /*group=*/0),
-                   /*writesLse=*/false);
+                                 FlatSymbolRefAttr(), /*group=*/0));
 }
 
 static std::string symbolOf(const bundle::Term &term);
@@ -271,14 +244,12 @@ KernelOp Planner::attentionFor(PairSet &pairs) {
     }
     terms.push_back(TermAttr::get(context, term.set, symbol, group));
   }
-  return kernelFor(schedule.getLoc(), name, KernelKind::Attention, terms,
-                   /*writesLse=*/false);
+  return kernelFor(schedule.getLoc(), name, {}, terms);
 }
 
-PhaseOp Planner::addPhase(Location loc, WhenKind when, CadenceAttr cadence,
+PhaseOp Planner::addPhase(Location loc, const bundle::When &when,
                           KernelOp attention) {
-  auto phase = PhaseOp::create(
-      builder, loc, WhenKindAttr::get(builder.getContext(), when), cadence);
+  auto phase = PhaseOp::create(builder, loc, when);
   OpBuilder::InsertionGuard guard(builder);
   builder.createBlock(&phase.getBodyRegion());
   FlatSymbolRefAttr shadow;
@@ -294,16 +265,14 @@ void Planner::addRefresh(SelectOp select) {
   SelectionOp selection = selectionFor(select);
   for (const bundle::Phase::Scoring &scoring :
        bundle::scoringsOf(select.getRule(), /*scorer=*/0))
-    ScoreWithOp::create(
-        builder, select.getLoc(),
-        FlatSymbolRefAttr::get(denseAttention().getSymNameAttr()),
-        unit(scoring.scale == Scale::Heads), unit(scoring.ofResponse));
-  KernelOp kernel =
-      kernelFor(select.getLoc(), selectName(select), KernelKind::Select, {},
-                /*writesLse=*/false, select);
-  RefreshOp::create(builder, select.getLoc(),
-                    FlatSymbolRefAttr::get(selection.getSymNameAttr()),
-                    FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
+    ScoreWithOp::create(builder, select.getLoc(), denseAttention().getSymName(),
+                        scoring.scale == Scale::Heads, scoring.ofResponse);
+  SelectOp outer = select.getOuter();
+  const bundle::Kernel form = refreshKernel(
+      select.getRule(), outer ? outer.getRule() : bundle::Selection());
+  KernelOp kernel = kernelFor(select.getLoc(), selectName(form), form);
+  RefreshOp::create(builder, select.getLoc(), selection.getSymName(),
+                    kernel.getSymName());
 }
 
 /// In front of a phase's attention, if it refreshes `selections` first.
@@ -311,9 +280,7 @@ void Planner::addFirst(PhaseOp phase, ArrayRef<SelectOp> selections) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(phase.getBody());
   if (llvm::any_of(selections, needsLogSumExp))
-    ScoreWithOp::create(
-        builder, phase.getLoc(),
-        FlatSymbolRefAttr::get(denseAttention().getSymNameAttr()));
+    ScoreWithOp::create(builder, phase.getLoc(), denseAttention().getSymName());
   for (SelectOp select : selections)
     addRefresh(select);
 }
@@ -332,7 +299,8 @@ void Planner::planRule(const LayerPart &part) {
     cadences.insert(cadenceOf(select.getCadence()));
   ArrayRef<CadenceAttr> left = cadences.getArrayRef();
   for (; !first && !left.empty(); left = left.drop_front()) {
-    PhaseOp phase = addPhase(loc, WhenKind::On, left.front(), denseAttention());
+    PhaseOp phase = addPhase(loc, {WhenKind::On, left.front().getValue()},
+                             denseAttention());
     OpBuilder::InsertionGuard guard(builder);
     for (SelectOp select : part.refreshed) {
       if (!llvm::is_contained(left, cadenceOf(select.getCadence())))
@@ -353,7 +321,9 @@ void Planner::planRule(const LayerPart &part) {
     if (until && (allDense || includesFirst(until.getValue())))
       continue;
     PhaseOp phase =
-        addPhase(loc, until ? WhenKind::Before : WhenKind::Otherwise, until,
+        addPhase(loc,
+                 until ? bundle::When{WhenKind::Before, until.getValue()}
+                       : bundle::When(),
                  isDense(stage) ? denseAttention() : attentionFor(sets[stage]));
     if (first && (stage > 0 || !isDense(stage)))
       addFirst(phase, part.refreshed);
@@ -393,10 +363,7 @@ void Planner::planProgram() {
     for (Operation *op : program->passes)
       if (auto select = dyn_cast<SelectOp>(op))
         RecomputeOp::create(builder, select.getLoc(), Value(), Value(),
-                            select.getCadence(), Exact::All,
-                            /*ratio=*/RatioAttr(), /*confidence=*/RatioAttr(),
-                            /*alone=*/false, /*unseen=*/false,
-                            /*layers=*/ArrayAttr());
+                            select.getCadence(), bundle::Pass(), ArrayAttr());
       else
         take(op);
     for (Operation *reuse : program->reuses) {
@@ -438,7 +405,7 @@ void Planner::plan(ArrayRef<Fallen> fallen) {
   for (const LayerPart &part : parts)
     needsLse |= llvm::any_of(part.refreshed, needsLogSumExp);
   for (auto reuse : schedule.getOps<ReuseOp>())
-    needsLse |= reuse.getAttention() == ReusedAttention::Outside;
+    needsLse |= reuse.getRule().attention == ReusedAttention::Outside;
   planProgram();
   for (const LayerPart &part : parts)
     planRule(part);

@@ -43,8 +43,7 @@ private:
   void findRefreshing();
   LogicalResult checkRule(RuleOp rule, int64_t firstLayer);
   LogicalResult checkRefreshes(PhaseOp phase);
-  LogicalResult checkParts(PhaseOp phase);
-  LogicalResult checkUnseen(PhaseOp phase);
+  LogicalResult checkAttention(PhaseOp phase);
   LogicalResult checkPhases(const bundle::Manifest &manifest);
   LogicalResult checkRead(ArrayRef<PhaseOp> phases, size_t reader,
                           FlatSymbolRefAttr name);
@@ -161,7 +160,7 @@ LogicalResult Checker::checkRefreshes(PhaseOp phase) {
         reads && scoresOf(select.getScores()) != scores)
       problem = "must choose by the scores of the attention whose log-sum-exp "
                 "it reads";
-    else if (reads && (!attention.isDense() || !attention.getWritesLse() ||
+    else if (reads && (!attention.isDense() || !attention.getForm().writesLse ||
                        (phase.refreshesFirst() && !scoring)))
       problem = "must follow dense attention that writes the log-sum-exp";
     else
@@ -176,33 +175,27 @@ LogicalResult Checker::checkRefreshes(PhaseOp phase) {
   return success();
 }
 
-// N8: what is kept of attention outside of a set is merged by log-sum-exp.
-LogicalResult Checker::checkParts(PhaseOp phase) {
-  if (!outside)
-    return success();
+/// N8, R20: what is kept of attention outside of a set is merged by
+/// log-sum-exp, and rows that are not visible have no place among those that
+/// kernels count.
+LogicalResult Checker::checkAttention(PhaseOp phase) {
   KernelOp attention = kernel(phase.getAttention().getKernelAttr());
-  std::optional<std::string> problem = bundle::checkOutside(
-      attention.isDense(), scoresOf(attention.getScores()));
-  if (!problem && !attention.getWritesLse())
+  const bundle::Scores scores = scoresOf(attention.getScores());
+  std::optional<std::string> problem;
+  Operation *why = outside;
+  if (outside)
+    problem = bundle::checkOutside(attention.isDense(), scores);
+  if (outside && !problem && !attention.getForm().writesLse)
     problem = "must write the log-sum-exp where attention outside of a set is "
               "kept";
+  if (unseen && !problem) {
+    problem = bundle::checkUnseen(attention.isDense(), scores);
+    why = unseen;
+  }
   if (!problem)
     return success();
-  return attention.emitOpError(*problem).attachNote(outside.getLoc())
-         << "the reuse is here";
-}
-
-// R20: rows that are not visible have no place among those that kernels count.
-LogicalResult Checker::checkUnseen(PhaseOp phase) {
-  if (!unseen)
-    return success();
-  KernelOp attention = kernel(phase.getAttention().getKernelAttr());
-  auto problem =
-      bundle::checkUnseen(attention.isDense(), scoresOf(attention.getScores()));
-  if (!problem)
-    return success();
-  return attention.emitOpError(*problem).attachNote(unseen.getLoc())
-         << "the recompute is here";
+  return attention.emitOpError(*problem).attachNote(why->getLoc())
+         << "the " << why->getName().stripDialect() << " is here";
 }
 
 static bool refreshes(PhaseOp phase, FlatSymbolRefAttr selection) {
@@ -216,6 +209,21 @@ static bool refreshesBefore(PhaseOp phase, FlatSymbolRefAttr selection) {
   return phase.refreshesFirst() && refreshes(phase, selection);
 }
 
+static bool isOn(PhaseOp phase, CadenceAttr cadence) {
+  return phase.getWhen() == bundle::When{WhenKind::On, cadence.getValue()};
+}
+
+/// Whether step 1 is the cadence's, or one of the phases is `before` a cadence
+/// that begins no earlier.
+static bool beginsBefore(CadenceAttr cadence, ArrayRef<PhaseOp> phases) {
+  return includesFirst(cadence.getValue()) ||
+         llvm::any_of(phases, [&](PhaseOp phase) {
+           const bundle::When when = phase.getWhen();
+           return when.kind == WhenKind::Before &&
+                  startsNoLater(cadence.getValue(), when.cadence);
+         });
+}
+
 /// Whether phase `reader`, which refreshes a selection on `cadence` before it
 /// reads it, finds it refreshed at its first step. All of its steps may be the
 /// cadence's. Else all phases behind it refresh it first as well, and with any
@@ -225,24 +233,21 @@ static bool refreshesBefore(PhaseOp phase, FlatSymbolRefAttr selection) {
 /// no earlier than the cadence begins.
 static bool refreshesAtFirst(ArrayRef<PhaseOp> phases, size_t reader,
                              FlatSymbolRefAttr name, CadenceAttr cadence) {
-  if (PhaseOp own = phases[reader]; own.getWhen() == WhenKind::On)
-    return includesAll(cadence.getValue(), *own.getCadence());
+  PhaseOp own = phases[reader];
+  if (own.getWhen().kind == WhenKind::On)
+    return includesAll(cadence.getValue(), own.getWhen().cadence);
   if (!llvm::all_of(phases.drop_front(reader), [&](PhaseOp phase) {
         return refreshesBefore(phase, name);
       }))
     return false;
   auto allOfItsSteps = [&](PhaseOp phase) {
-    return phase.getWhen() == WhenKind::Before &&
-           includesAll(cadence.getValue(), *phase.getCadence());
+    return phase.getWhen().kind == WhenKind::Before &&
+           includesAll(cadence.getValue(), phase.getWhen().cadence);
   };
   for (size_t first = reader;; --first) {
     ArrayRef<PhaseOp> before = phases.take_front(first);
     if (first == 0)
-      return includesFirst(cadence.getValue()) ||
-             llvm::any_of(phases.take_front(reader), [&](PhaseOp phase) {
-               return phase.getWhen() == WhenKind::Before &&
-                      startsNoLater(cadence.getValue(), *phase.getCadence());
-             });
+      return beginsBefore(cadence, phases.take_front(reader));
     if (llvm::all_of(before, allOfItsSteps))
       return true;
     if (!refreshesBefore(phases[first - 1], name))
@@ -269,10 +274,8 @@ LogicalResult Checker::checkRead(ArrayRef<PhaseOp> phases, size_t reader,
   for (PhaseOp phase : phases.take_front(reader)) {
     if (!isWritten && !refreshes(phase, name))
       break;
-    isWritten |=
-        phase.getWhen() == WhenKind::On && phase.getCadenceAttr() == cadence;
-    isReady |= phase.getWhen() == WhenKind::Before &&
-               startsNoLater(cadence.getValue(), *phase.getCadence());
+    isWritten |= isOn(phase, cadence);
+    isReady |= beginsBefore(cadence, phase);
   }
   if (isWritten && isReady)
     return success();
@@ -304,13 +307,13 @@ CadenceAttr Checker::refreshedFrom(ArrayRef<PhaseOp> phases,
     return cadence;
   if (last == 1 && last < phases.size())
     if (PhaseOp before = phases.front();
-        before.getWhen() == WhenKind::Before &&
-        includesAll(cadence.getValue(), *before.getCadence()))
-      return before.getCadenceAttr();
+        before.getWhen().kind == WhenKind::Before &&
+        includesAll(cadence.getValue(), before.getWhen().cadence))
+      return CadenceAttr::get(plan.getContext(), before.getWhen().cadence);
   for (PhaseOp phase : phases) {
     if (!refreshes(phase, name))
       continue;
-    if (phase.getWhen() == WhenKind::On && phase.getCadenceAttr() == cadence &&
+    if (isOn(phase, cadence) &&
         llvm::all_of(phases.take_until([&](PhaseOp p) { return p == phase; }),
                      [&](PhaseOp p) { return refreshes(p, name); }))
       return cadence;
@@ -334,11 +337,7 @@ LogicalResult Checker::checkReadOfOthers(ArrayRef<PhaseOp> phases,
            << "the selection is here";
   for (auto [begin, rule] : others.from) {
     CadenceAttr from = begin;
-    if (from && (includesFirst(from.getValue()) ||
-                 llvm::any_of(phases.take_front(reader), [&](PhaseOp each) {
-                   return each.getWhen() == WhenKind::Before &&
-                          startsNoLater(from.getValue(), *each.getCadence());
-                 })))
+    if (from && beginsBefore(from, phases.take_front(reader)))
       continue;
     InFlightDiagnostic error = phase.emitOpError(
         from ? "may read a selection before the rule that refreshes it first "
@@ -379,15 +378,14 @@ LogicalResult Checker::checkRule(RuleOp rule, int64_t firstLayer) {
   for (Operation &op : *rule.getBody())
     if (!isa<PhaseOp>(op))
       return op.emitOpError("does not belong in a heddle.rule");
-  if (phases.empty() || phases.back().getWhen() != WhenKind::Otherwise)
+  if (phases.empty() || phases.back().getWhen().kind != WhenKind::Otherwise)
     return rule.emitOpError("must end with a phase `otherwise`, so that every "
                             "step has a phase");
   for (auto [index, phase] : llvm::enumerate(phases)) {
-    if (phase.getWhen() == WhenKind::Otherwise && phase != phases.back())
+    if (phase.getWhen().kind == WhenKind::Otherwise && phase != phases.back())
       return phase.emitOpError("takes every step, so that the phases after it "
                                "never run");
-    if (failed(checkRefreshes(phase)) || failed(checkParts(phase)) ||
-        failed(checkUnseen(phase)))
+    if (failed(checkRefreshes(phase)) || failed(checkAttention(phase)))
       return failure();
     for (Attribute term :
          kernel(phase.getAttention().getKernelAttr()).getTerms())
@@ -428,10 +426,10 @@ LogicalResult Checker::checkPhases(const bundle::Manifest &manifest) {
 LogicalResult Checker::check() {
   findRefreshing();
   for (auto reuse : plan.getOps<ReuseOp>())
-    if (reuse.getAttention() == ReusedAttention::Outside)
+    if (reuse.getRule().attention == ReusedAttention::Outside)
       outside = reuse;
   for (auto recompute : plan.getOps<RecomputeOp>())
-    if (recompute.getUnseen())
+    if (recompute.getRule().unseen)
       unseen = recompute;
   if (failed(checkDistinct()))
     return failure();

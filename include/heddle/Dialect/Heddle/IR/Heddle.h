@@ -24,23 +24,27 @@
 #include "llvm/ADT/StringExtras.h"
 
 namespace heddle::bundle {
-llvm::hash_code hash_value(const Cadence &value);
-llvm::hash_code hash_value(const Selection &value);
-llvm::hash_code hash_value(const CommitRule &value);
+// What attributes hold is the same if what their text has is.
+template <typename T, typename... Ts>
+inline constexpr bool isOneOf = (std::is_same_v<T, Ts> || ...);
+template <typename T>
+concept HeldByAttribute = isOneOf<T, Cadence, Selection, CommitRule, Positions,
+                                  Pass, Reuse, Kernel, When>;
+template <HeldByAttribute T> llvm::hash_code hash_value(const T &value);
 llvm::hash_code hash_value(const Term &value);
+bool operator==(const Pass &a, const Pass &b);
+bool operator==(const Kernel &a, const Kernel &b);
 } // namespace heddle::bundle
 
 namespace mlir::heddle {
 
 // The bundle's enumerations and numbers are the dialect's.
-using ::heddle::bundle::KeepRule;
 using ::heddle::bundle::maxGroup;
 using ::heddle::bundle::minGroup;
 using CadenceKind = ::heddle::bundle::Cadence::Kind;
 using CommitKind = ::heddle::bundle::CommitRule::Kind;
 using Exact = ::heddle::bundle::Pass::Exact;
 using Isolation = ::heddle::bundle::Selection::Isolation;
-using KernelKind = ::heddle::bundle::Kernel::Kind;
 using PositionsKind = ::heddle::bundle::Positions::Kind;
 using ReusedAttention = ::heddle::bundle::Reuse::Attention;
 using Scale = ::heddle::bundle::Selection::Scale;
@@ -62,17 +66,6 @@ template <typename E> std::optional<E> wordOf(StringRef word) {
                               : std::optional<E>(E(found - names.begin()));
 }
 
-/// A keyword that is one of an enumeration's.
-template <typename E> FailureOr<E> parseWord(AsmParser &parser) {
-  SMLoc loc = parser.getCurrentLocation();
-  StringRef word;
-  (void)parser.parseOptionalKeyword(&word);
-  if (std::optional<E> value = wordOf<E>(word))
-    return *value;
-  return parser.emitError(loc)
-         << "expected one of " << llvm::join(namesOf(E()), ", ");
-}
-
 } // namespace mlir::heddle
 
 #include "heddle/Dialect/Heddle/IR/HeddleDialect.h.inc"
@@ -88,10 +81,11 @@ template <typename E> FailureOr<E> parseWord(AsmParser &parser) {
 
 namespace mlir::heddle {
 
-/// The symbol of a kernel's form for an element type ("f32") and head dim, from
-/// the tile level to the bundle: "attention_dense_f32_d128".
-std::string variantSymbol(StringRef kernel, StringRef elementType,
-                          int64_t headDim);
+/// The kernel that refreshes a selection; `outer`, if it has a group, is what
+/// that one chooses within.
+::heddle::bundle::Kernel
+refreshKernel(const ::heddle::bundle::Selection &rule,
+              const ::heddle::bundle::Selection &outer);
 
 /// Whether ops of this name stand in schedules.
 bool isOfSchedules(RegisteredOperationName name);

@@ -10,62 +10,30 @@
 
 include "heddle/Dialect/Heddle/IR/HeddleBase.td"
 
-//===----------------------------------------------------------------------===//
-// Words
-//===----------------------------------------------------------------------===//
-
 class Heddle_Attr<string name, string attrMnemonic, list<Trait> traits = []>
     : AttrDef<Heddle_Dialect, name, traits> {
   let mnemonic = attrMnemonic;
 }
 
-class Heddle_WordParameter<string enumeration>
-    : AttrParameter<"::heddle::bundle::" # enumeration, "the enumerator"> {
-  let parser = "::mlir::heddle::parseWord<" # cppType # ">($_parser)";
-  let printer = "$_printer << ::mlir::heddle::spelled($_self)";
-}
-
-// A value of one of the bundle's enumerations, which says what each means and
-// how it is spelled (bundle/program/ManifestNames.h). Prints a space and its
-// bare keyword wherever an op's format names it.
-class Heddle_Word<string name, string attrMnemonic, string enumeration,
-                  string what> : Heddle_Attr<name, attrMnemonic> {
-  let summary = what;
-  let parameters = (ins Heddle_WordParameter<enumeration>:$value);
-  let assemblyFormat = "$value";
-  let returnType = "::heddle::bundle::" # enumeration;
-  let convertFromStorage = "$_self.getValue()";
-  let constBuilderCall =
-      "::mlir::heddle::" # name # "Attr::get($_builder.getContext(), $0)";
-}
-
-// A struct of the bundle, of which a schedule spells some fields in the words
-// that `form` reads and writes.
-class Heddle_StructAttr<string name, string attrMnemonic, string struct,
-                        string form = name> : Heddle_Attr<name, attrMnemonic> {
+// A struct of the bundle, of which a schedule spells some fields in words.
+class Heddle_StructAttr<string name, string attrMnemonic, string struct>
+    : Heddle_Attr<name, attrMnemonic> {
   let parameters = (ins AttrParameter<"::heddle::bundle::" # struct, "">:$value);
   let returnType = "::heddle::bundle::" # struct;
   let convertFromStorage = "$_self.getValue()";
   let constBuilderCall =
       "::mlir::heddle::" # name # "Attr::get($_builder.getContext(), $0)";
-  let assemblyFormat = "`<` custom<" # form # ">($value) `>`";
+  let assemblyFormat = "`<` custom<" # name # ">($value) `>`";
 }
 
-def Heddle_KernelKindAttr
-    : Heddle_Word<"KernelKind", "kernel_kind", "Kernel::Kind",
-                  "what a kernel computes">;
-def Heddle_ScorerAttr : Heddle_Word<"Scorer", "scorer", "Selection::Scorer",
-                                    "how a key is scored for a group">;
-def Heddle_PositionsKindAttr
-    : Heddle_Word<"PositionsKind", "positions_kind", "Positions::Kind",
-                  "a form of a position set">;
-def Heddle_ExactAttr : Heddle_Word<"Exact", "exact", "Pass::Exact",
-                                   "which of a step's rows a layer computes">;
-def Heddle_ReusedAttentionAttr
-    : Heddle_Word<"ReusedAttention", "reused_attention", "Reuse::Attention",
-                  "what is kept of a row's attention">;
-def Heddle_WhenKindAttr
-    : Heddle_Word<"WhenKind", "when_kind", "When::Kind", "when a phase applies">;
+// The same of what an op says beside its operands, names and cadences.
+class Heddle_RuleAttr<string name, string attrMnemonic, string struct,
+                      string what, string example>
+    : Heddle_StructAttr<name, attrMnemonic, struct> {
+  let summary = what;
+  let description = "As its op spells it.\n\n```mlir\n#heddle." # attrMnemonic #
+                    "<" # example # ">\n```\n";
+}
 
 //===----------------------------------------------------------------------===//
 // Ratios, cadences, layers
@@ -134,29 +102,31 @@ def Heddle_CadenceAttr : Heddle_StructAttr<"Cadence", "cadence", "Cadence"> {
 }
 
 def Heddle_SelectionRuleAttr
-    : Heddle_StructAttr<"SelectionRule", "selection_rule", "Selection",
-                        "Selected"> {
-  let summary = "what a selection lists, and by which score";
-  let description = [{
-    All of a selection but its name and cadence, as `select` spells it.
-
-    ```mlir
-    #heddle.selection_rule<columns(keep = 0.2, group = 128) by mean_probability>
-    ```
-  }];
-}
-
+    : Heddle_RuleAttr<"SelectionRule", "selection_rule", "Selection",
+                      "what a selection lists, and by which score",
+                      "columns(keep = 0.2, group = 128) by mean_probability">;
 def Heddle_CommitRuleAttr
-    : Heddle_StructAttr<"CommitRule", "commit_rule", "CommitRule"> {
-  let summary = "which predictions become tokens, and when the run ends";
-  let description = [{
-    As `commit` spells it, without its positions and cadences.
-
-    ```mlir
-    #heddle.commit_rule<above(0.9) stop(eos)>
-    ```
-  }];
-}
+    : Heddle_RuleAttr<"CommitRule", "commit_rule", "CommitRule",
+                      "which predictions become tokens, and when the run ends",
+                      "above(0.9) stop(eos)">;
+def Heddle_PositionSetAttr
+    : Heddle_RuleAttr<"PositionSet", "position_set", "Positions",
+                      "a set of positions that is made of no others",
+                      "undecoded(first = 16)">;
+def Heddle_RowRuleAttr
+    : Heddle_RuleAttr<"RowRule", "row_rule", "Pass",
+                      "which of a step's rows a layer computes",
+                      "salient(below = 0.99) in all alone">;
+def Heddle_ReuseRuleAttr
+    : Heddle_RuleAttr<"ReuseRule", "reuse_rule", "Reuse", "what is kept of rows",
+                      "kv, context(propagating), ffn">;
+def Heddle_KernelFormAttr
+    : Heddle_RuleAttr<"KernelForm", "kernel_form", "Kernel",
+                      "what a kernel computes, whatever its terms and scores",
+                      "select(group = 32) by mean_probability">;
+def Heddle_WhenAttr
+    : Heddle_RuleAttr<"When", "when", "When", "when a phase applies",
+                      "before at(0.2)">;
 
 def Heddle_LayerRangeAttr : Heddle_Attr<"LayerRange", "layers"> {
   let summary = "a range of layers, both ends included";
@@ -207,10 +177,6 @@ def Heddle_TermAttr : Heddle_Attr<"Term", "term"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
-def Heddle_SymbolArrayAttr
-    : TypedArrayAttrBase<FlatSymbolRefAttr, "symbols of the plan">;
-def Heddle_CadenceArrayAttr
-    : TypedArrayAttrBase<Heddle_CadenceAttr, "cadences">;
 def Heddle_TermArrayAttr
     : TypedArrayAttrBase<Heddle_TermAttr, "terms of a union of pairs">;
 

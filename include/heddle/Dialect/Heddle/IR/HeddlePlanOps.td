@@ -83,7 +83,7 @@ def Heddle_SelectionOp : Heddle_Op<"selection", [
                        OptionalAttr<FlatSymbolRefAttr>:$within,
                        Heddle_CadenceAttr:$cadence);
   let assemblyFormat = [{
-    $sym_name custom<Selected>($rule) (`of` $rows^)? (`always` $always^)?
+    $sym_name custom<SelectionRule>($rule) (`of` $rows^)? (`always` $always^)?
     (`within` $within^)? `on` custom<Cadence>($cadence) attr-dict
   }];
 }
@@ -105,7 +105,7 @@ def Heddle_FallbackOp : Heddle_Op<"fallback", [
                        Heddle_SelectionRuleAttr:$rule,
                        Heddle_RatioAttr:$dense_above);
   let assemblyFormat = [{
-    $selection custom<Selected>($rule) `dense_above` custom<Share>($dense_above)
+    $selection custom<SelectionRule>($rule) `dense_above` custom<Share>($dense_above)
     attr-dict
   }];
   let hasVerifier = 1;
@@ -146,25 +146,19 @@ def Heddle_KernelOp : Heddle_Op<"kernel", [
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name,
-                       Heddle_KernelKindAttr:$kind,
-                       DefaultValuedAttr<Heddle_TermArrayAttr, "{}">:$terms,
-                       UnitAttr:$writes_lse,
-                       OptionalAttr<I64Attr>:$group,
-                       UnitAttr:$blocks,
-                       UnitAttr:$per_kv_head,
-                       UnitAttr:$per_layer,
-                       OptionalAttr<Heddle_ScorerAttr>:$scorer,
-                       DefaultValuedAttr<I64Attr, "0">:$pooled,
-                       DefaultValuedAttr<I64Attr, "0">:$within_group,
-                       UnitAttr:$within_blocks);
+  let arguments = (ins SymbolNameAttr:$sym_name, Heddle_KernelFormAttr:$form,
+                       DefaultValuedAttr<Heddle_TermArrayAttr, "{}">:$terms);
   let regions = (region AnyRegion:$scores);
-  let hasCustomAssemblyFormat = 1;
+  let assemblyFormat = [{
+    $sym_name custom<KernelForm>($form, $terms) `` custom<Scores>($scores) attr-dict
+  }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    bool isAttention() { return getKind() == KernelKind::Attention; }
-    bool isSelect() { return getKind() == KernelKind::Select; }
+    bool isSelect() {
+      return getForm().kind == ::heddle::bundle::Kernel::Kind::Select;
+    }
+    bool isAttention() { return !isSelect(); }
     /// An attention kernel over all pairs.
     bool isDense() { return isAttention() && getTerms().empty(); }
   }];
@@ -221,11 +215,9 @@ def Heddle_PhaseOp : Heddle_Op<"phase", [
     }
     ```
   }];
-  let arguments = (ins Heddle_WhenKindAttr:$when,
-                       OptionalAttr<Heddle_CadenceAttr>:$cadence);
+  let arguments = (ins Heddle_WhenAttr:$when);
   let regions = (region SizedRegion<1>:$bodyRegion);
-  let assemblyFormat = "custom<When>($when, $cadence) attr-dict-with-keyword $bodyRegion";
-  let hasVerifier = 1;
+  let assemblyFormat = "custom<When>($when) attr-dict-with-keyword $bodyRegion";
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     /// The phase's one attention.

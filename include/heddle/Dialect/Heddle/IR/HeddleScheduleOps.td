@@ -31,12 +31,21 @@ class Heddle_ProgramOp<string mnemonic, list<Trait> traits = []>
 // Of an op that makes a value and does nothing else.
 defvar Heddle_ValueTraits = [
     Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>];
+defvar Heddle_NamesResult = [{
+  void $cppClass::getAsmResultNames(OpAsmSetValueNameFn setName) {
+    nameResult(*this, setName);
+  }
+}];
 
 class Heddle_PairsOp<string mnemonic, list<Trait> traits = []>
-    : Heddle_ScheduleLevelOp<mnemonic, !listconcat(Heddle_ValueTraits, traits)>;
+    : Heddle_ScheduleLevelOp<mnemonic, !listconcat(Heddle_ValueTraits, traits)> {
+  let extraClassDefinition = Heddle_NamesResult;
+}
 
 class Heddle_ValueOp<string mnemonic>
-    : Heddle_ProgramOp<mnemonic, Heddle_ValueTraits>;
+    : Heddle_ProgramOp<mnemonic, Heddle_ValueTraits> {
+  let extraClassDefinition = Heddle_NamesResult;
+}
 
 // Ops of the dialect need no `heddle.` in the op's regions.
 defvar Heddle_UnprefixedOps = [{
@@ -218,7 +227,7 @@ def Heddle_SelectOp
   // bundle and --explain speak of %cols as the schedule does.
   let assemblyFormat = [{
     `` custom<ResultName>($name)
-    custom<Selected>($rule, $rows, $always, $within, $cadence, $layers)
+    custom<SelectionRule>($rule, $rows, $always, $within, $cadence, $layers)
     `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
@@ -253,10 +262,7 @@ def Heddle_#set.name#Op : Heddle_PairsOp<set.word> {
   let arguments = (ins Heddle_TermAttr:$term);
   let results = (outs Heddle_PairsType:$result);
   let assemblyFormat = "`` custom<Numbers>($term, \"\\\"" # set.word # "\\\"\") `` custom<NoAttributes>(attr-dict)";
-  let extraClassDefinition = [{
-    void $cppClass::getAsmResultNames(OpAsmSetValueNameFn setName) {
-      setName(getResult(), getOperationName().drop_front(strlen("heddle.")));
-    }
+  let extraClassDefinition = Heddle_NamesResult # [{
     ::llvm::LogicalResult $cppClass::verify() {
       return checkTerm([&] { return emitOpError(); }, getTerm().getSet(),
                        "}] # set.word # [{");
@@ -367,12 +373,11 @@ def Heddle_PositionsOp : Heddle_ValueOp<"positions"> {
     %recent = positions committed(since = %phase)
     ```
   }];
-  let arguments = (ins Heddle_PositionsKindAttr:$kind,
-                       DefaultValuedAttr<I64Attr, "0">:$count,
+  let arguments = (ins Heddle_PositionSetAttr:$set,
                        Optional<Heddle_CadenceType>:$since);
   let results = (outs Heddle_PositionsType:$result);
   let assemblyFormat = [{
-    custom<Positions>($kind, $count, $since) `` custom<NoAttributes>(attr-dict)
+    custom<PositionSet>($set, $since) `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
 }
@@ -544,10 +549,6 @@ def Heddle_PredictingOp : Heddle_SetOfSetOp<"predicting"> {
     |---|---|
     | `predicting %set` | the rows that predict the set: these positions, or with a model that predicts position i in row i - 1 the ones before them (of position 0 its own); only for `recompute ... alone` |
 
-    In a model that predicts position i in row i these are the positions
-    themselves, in one that predicts it in row i - 1 the ones before them. Only
-    `recompute ... alone` takes them.
-
     ```mlir
     %rows = predicting %masked
     recompute %rows alone
@@ -634,41 +635,19 @@ def Heddle_RecomputeOp : Heddle_ProgramOp<"recompute", [
     Source: Window-Diffusion's released code for LLaDA, whose internal window
     goes on behind the external one.
 
-    `salient`: of the rows, a layer computes those whose attention context, all
-    heads together, had a cosine below the bound against the cached one in the
-    layer before (in layer 0: what became a token in the last step). A layer's
-    own finding says whose FFN it computes. Source: DyLLM, algorithm 1.
-
-    `salient_ffn`: a layer computes all of the rows but for their FFN, of which
-    it computes the salient rows'. Source: DyLLM, table 1.
-
-    `least_similar`: of the rows in `among` a layer computes the fraction `keep`
-    whose new V, all heads together, has the lowest cosine against the cached
-    one, and of the others all. `keep = 0 percent` computes nothing of the rows
-    in `among` but in layer 0, V neither. Source: dLLM-Cache.
-
     What rows that are not computed contribute is said by `reuse`. Of the rows
     that some layer of the step computes, those that a layer leaves out go on
     with what it keeps of their attention and FFN; where it does not keep both
     they end there, so that later layers compute none of them, and predict
     nothing.
-
-    ```mlir
-    recompute %block in layers(0 to 3)
-    recompute %few
-    ```
   }];
   let arguments = (ins Optional<Heddle_PositionsType>:$rows,
                        Optional<Heddle_PositionsType>:$among,
                        Variadic<Heddle_CadenceType>:$on,
-                       DefaultValuedAttr<Heddle_ExactAttr, "Exact::All">:$exact,
-                       OptionalAttr<Heddle_RatioAttr>:$ratio,
-                       OptionalAttr<Heddle_RatioAttr>:$confidence,
-                       UnitAttr:$alone, UnitAttr:$unseen,
+                       Heddle_RowRuleAttr:$rule,
                        OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers);
   let assemblyFormat = [{
-    custom<Recomputed>($rows, $among, $on, $exact, $ratio, $confidence, $alone,
-                       $unseen, $layers)
+    custom<RowRule>($rule, $rows, $among, $on, $layers)
     `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
@@ -703,18 +682,14 @@ def Heddle_ReuseOp : Heddle_ProgramOp<"reuse", [AttrSizedOperandSegments]> {
     heddle.reuse kv in layers(0 to 3)
     ```
   }];
-  let arguments = (ins UnitAttr:$kv,
-                       DefaultValuedAttr<Heddle_ReusedAttentionAttr, "ReusedAttention::None">:$attention,
-                       UnitAttr:$ffn,
+  let arguments = (ins Heddle_ReuseRuleAttr:$rule,
                        UnitAttr:$before_rope,
                        Optional<Heddle_PositionsType>:$inside,
                        Optional<Heddle_CadenceType>:$on,
                        Optional<Heddle_PositionsType>:$refreshed,
-                       OptionalAttr<Heddle_RatioAttr>:$keep,
                        OptionalAttr<Heddle_LayerRangeArrayAttr>:$layers);
   let assemblyFormat = [{
-    custom<Reused>($kv, $attention, $ffn, $before_rope, $inside, $on, $refreshed,
-                   $keep)
+    custom<ReuseRule>($rule, $before_rope, $inside, $on, $refreshed)
     (`in` custom<LayerRanges>($layers)^)? `` custom<NoAttributes>(attr-dict)
   }];
   let hasVerifier = 1;
@@ -780,7 +755,7 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
                        Optional<Heddle_PositionsType>:$within,
                        Variadic<Heddle_CadenceType>:$on);
   let assemblyFormat = [{
-    custom<Committed>($rule, $within, $on)
+    custom<CommitRule>($rule, $within, $on)
     `` custom<NoAttributes>(attr-dict)
   }];
 }

@@ -63,6 +63,9 @@ CadenceAttr cadenceOf(Value cadence);
 /// the way their cadences are named agree.
 bool sameSelection(SelectOp a, SelectOp b);
 
+/// Whether one of `others` is the same.
+bool isAmong(SelectOp select, ArrayRef<SelectOp> others);
+
 } // namespace mlir::heddle
 
 #endif // HEDDLE_DIALECT_HEDDLE_IR_PAIRSET_H

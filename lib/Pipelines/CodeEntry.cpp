@@ -11,6 +11,8 @@
 
 #include "CodeEntry.h"
 
+#include "bundle/format/ManifestFields.h"
+
 #include "llvm/Support/Endian.h"
 
 using namespace mlir;
@@ -18,17 +20,28 @@ using namespace mlir::heddle;
 
 namespace {
 
-/// Writes the fields that visit() names.
+/// Writes the fields that fields() names.
 class Writer {
 public:
-  void operator()(const int64_t &value) {
+  static constexpr bool writes = true;
+
+  template <typename T, typename... Rule>
+  void operator()(const char *, const T &value, Rule...) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      number(static_cast<int64_t>(value.size()));
+      bytes += value;
+    } else {
+      number(static_cast<int64_t>(value));
+    }
+  }
+  bool has(const char *, bool needed) {
+    number(needed);
+    return needed;
+  }
+  void number(int64_t value) {
     char raw[8];
     llvm::support::endian::write64le(raw, static_cast<uint64_t>(value));
     bytes.append(raw, sizeof(raw));
-  }
-  void operator()(const std::string &text) {
-    (*this)(static_cast<int64_t>(text.size()));
-    bytes += text;
   }
 
   std::string bytes;
@@ -37,75 +50,59 @@ public:
 /// Reads them. Once something is missing, `good` is false and fields are empty.
 class Reader {
 public:
+  static constexpr bool writes = false;
+
   explicit Reader(StringRef bytes) : rest(bytes) {}
 
-  void operator()(int64_t &value) {
-    value = 0;
-    if ((good = good && rest.size() >= 8))
-      value =
-          static_cast<int64_t>(llvm::support::endian::read64le(take(8).data()));
+  template <typename T, typename... Rule>
+  void operator()(const char *, T &value, Rule...) {
+    if constexpr (std::is_same_v<T, std::string>)
+      value = take(number()).str();
+    else
+      value = static_cast<T>(number());
   }
-  void operator()(std::string &text) {
-    int64_t size = 0;
-    (*this)(size);
-    good = good && size >= 0 && static_cast<uint64_t>(size) <= rest.size();
-    text = good ? take(size).str() : "";
+  bool has(const char *, bool) { return number() != 0; }
+  int64_t number() {
+    StringRef raw = take(8);
+    return good ? static_cast<int64_t>(
+                      llvm::support::endian::read64le(raw.data()))
+                : 0;
   }
 
   StringRef rest;
   bool good = true;
 
 private:
-  StringRef take(size_t size) {
-    StringRef taken = rest.take_front(size);
-    rest = rest.drop_front(size);
+  StringRef take(int64_t size) {
+    good = good && size >= 0 && static_cast<uint64_t>(size) <= rest.size();
+    StringRef taken = rest.take_front(good ? static_cast<size_t>(size) : 0);
+    rest = rest.drop_front(taken.size());
     return taken;
   }
 };
 
-// The bindings name every field, so that a new one cannot be forgotten here.
+using ::heddle::bundle::detail::fields;
 
-template <typename Record, typename Visitor>
-void visit(Record &record, Visitor &field)
-  requires std::is_same_v<std::remove_const_t<Record>, KernelRecord>
-{
-  auto &[symbol, queryRows, scratch, scratchPerKey, threads, shared, mapRows,
-         cluster, leastKeys, persistent] = record;
-  field(symbol);
-  field(queryRows);
-  field(scratch);
-  field(scratchPerKey);
-  field(threads);
-  field(shared);
-  field(mapRows);
-  field(cluster);
-  field(leastKeys);
-  field(persistent);
-}
-
-template <typename Section, typename Visitor>
-void visit(Section &section, Visitor &field)
-  requires std::is_same_v<std::remove_const_t<Section>, CodeSection>
-{
+template <typename V>
+void fields(V &v, ::heddle::bundle::detail::In<V, CodeSection> &section) {
   auto &[name, extension, contents] = section;
-  field(name);
-  field(extension);
-  field(contents);
+  v("name", name);
+  v("extension", extension);
+  v("contents", contents);
 }
 
 template <typename Element>
 void write(Writer &writer, const SmallVector<Element> &list) {
-  writer(static_cast<int64_t>(list.size()));
+  writer.number(static_cast<int64_t>(list.size()));
   for (const Element &element : list)
-    visit(element, writer);
+    fields(writer, element);
 }
 
 template <typename Element>
 void read(Reader &reader, SmallVector<Element> &list) {
-  int64_t size = 0;
-  reader(size);
+  const int64_t size = reader.number();
   for (int64_t i = 0; i < size && reader.good; ++i)
-    visit(list.emplace_back(), reader);
+    fields(reader, list.emplace_back());
 }
 
 } // namespace

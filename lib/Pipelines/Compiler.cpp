@@ -32,21 +32,9 @@ using namespace mlir::heddle;
 namespace bundle = ::heddle::bundle;
 
 StringRef mlir::heddle::stringifyLevel(Level level) {
-  switch (level) {
-  case Level::Schedule:
-    return "schedule";
-  case Level::Plan:
-    return "plan";
-  case Level::Shed:
-    return "shed";
-  case Level::Machine:
-    return "machine";
-  case Level::Code:
-    return "code";
-  case Level::Bundle:
-    return "bundle";
-  }
-  llvm_unreachable("unknown level");
+  static constexpr StringLiteral names[] = {"schedule", "plan", "shed",
+                                            "machine",  "code", "bundle"};
+  return names[static_cast<size_t>(level)];
 }
 
 void mlir::heddle::registerCompilerDialects(DialectRegistry &registry) {
@@ -266,7 +254,7 @@ FailureOr<CodeEntry> Compilation::compileTarget(const Backend &backend,
         backend.populateMachinePasses(pm);
       })))
     return failure();
-  entry.records = backend.records(own);
+  entry.records = collectKernels(own);
   if (failed(reachIR(Level::Machine, backend.name(), own)))
     return failure();
   if (isDone() || !options.generateCode)

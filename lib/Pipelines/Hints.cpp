@@ -16,6 +16,7 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/Regex.h"
@@ -420,6 +421,23 @@ bool Hints::move(const Op &op, Diagnostic &error) const {
   return false;
 }
 
+/// Says which other op the clause belongs to, if it is one alone.
+bool Hints::belongs(const Op &op, Diagnostic &error) const {
+  if (op.endOfClause() == op.at)
+    return false;
+  llvm::SmallSetVector<StringRef, 4> owners;
+  for (const FormReference &form : allForms()) {
+    const std::vector<StringRef> words = wordsOf(form);
+    if (!form.op.empty() && !words.empty() &&
+        words.front() == op.tokens[op.at].text)
+      owners.insert(form.op);
+  }
+  if (owners.size() != 1 || owners.front() == op.tokens[op.named ? 2 : 0].text)
+    return false;
+  error << "; it belongs to " << owners.front();
+  return true;
+}
+
 /// Says that the clause is dropped, if the op is good so.
 bool Hints::drop(const Op &op, Diagnostic &error) const {
   const size_t end = op.endOfClause();
@@ -488,8 +506,11 @@ static bool isOfMlir(StringRef body) {
          !body.contains(" or ");
 }
 
-/// A number as schedules write it: 0.5 for .5, 2000 for 2e3. Or "".
+/// A number as schedules write it: 0.5 for .5, 2000 for 2e3 and 2_000. Or "".
 static std::string plainNumber(StringRef word) {
+  static const llvm::Regex grouped("^[0-9][0-9_]*_[0-9_]*(\\.[0-9]+)?$");
+  if (grouped.match(word))
+    return llvm::join(llvm::split(word, '_'), "");
   static const llvm::Regex number("^-?([0-9]*\\.[0-9]+|[0-9]+(\\.[0-9]*)?[eE]-?"
                                   "[0-9]+)$");
   llvm::APFloat value(llvm::APFloat::IEEEdouble());
@@ -519,6 +540,8 @@ static std::string alienWords(StringRef text, ArrayRef<Token> tokens,
   const std::string found = ("found '" + word + "'; ").str();
   if (std::string number = plainNumber(word); !number.empty())
     return found + "write " + number;
+  if (inParentheses && word.trim(".-").empty())
+    return found + "write a number, such as 8, 0.2 or 1/5";
   if (word.starts_with("#") && word.size() > 1 && llvm::isDigit(word[1]))
     return (found + "write " + word.drop_front()).str();
   if (word.starts_with("#") || word.starts_with("--") ||
@@ -664,7 +687,7 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
     // What is written too often, or is missing, besides.
     Diagnostic more(error.getLocation(), DiagnosticSeverity::Note);
     const bool refused = !isSaid && body.starts_with("takes no '");
-    if (refused && move(op, said))
+    if (refused && (move(op, said) || belongs(op, said)))
       ;
     else if (!isSaid &&
              (!body.contains("write ") ||

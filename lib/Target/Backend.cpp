@@ -9,7 +9,6 @@
 
 #include "heddle/Target/Host/HostCodegen.h"
 #include "heddle/Target/NVPTX/NVPTXBackend.h"
-#include "heddle/Target/NVPTX/PtxCodegen.h"
 
 using namespace mlir;
 using namespace mlir::heddle;
@@ -34,9 +33,4 @@ mlir::heddle::createBackend(StringRef target, const BackendOptions &options) {
   if (!cpu)
     return cpu.takeError();
   return createHostBackend(std::move(*cpu));
-}
-
-void mlir::heddle::registerBackendDialects(DialectRegistry &registry) {
-  registerHostCodegenDialects(registry);
-  registerPtxDialects(registry);
 }

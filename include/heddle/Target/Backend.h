@@ -30,20 +30,9 @@
 
 namespace mlir::heddle {
 
-/// What a bundle's manifest says of one compiled function. Facts that a machine
-/// has no use for are 0.
-struct KernelRecord {
-  std::string symbol;
-  int64_t queryRows = 0;
-  int64_t scratchBytes = 0;
-  int64_t scratchBytesPerKey = 0;
-  int64_t threads = 0;
-  int64_t sharedBytes = 0;
-  int64_t mapRows = 0; ///< bundle::KernelVariant::mapRows
-  int64_t cluster = 1;
-  int64_t leastKeys = 0;  ///< bundle::KernelVariant::leastKeys
-  int64_t persistent = 0; ///< 1: bundle::KernelVariant::persistent
-};
+/// What a bundle's manifest says of one compiled function by itself: not which
+/// kernel's it is, nor in which form.
+using KernelRecord = ::heddle::bundle::KernelVariant;
 
 /// One section of a bundle with a target's code.
 struct CodeSection {
@@ -108,9 +97,6 @@ public:
   /// Afterwards the module holds this machine's kernels in upstream dialects.
   virtual void populateMachinePasses(OpPassManager &pm) const = 0;
 
-  /// The records of all kernels of a module at the machine level.
-  virtual SmallVector<KernelRecord> records(ModuleOp module) const = 0;
-
   /// What code depends on beside the module and this program: the machine, and
   /// the other programs that make it.
   virtual std::string identity() const = 0;
@@ -127,9 +113,6 @@ public:
 /// that says what there is.
 llvm::Expected<std::unique_ptr<Backend>>
 createBackend(StringRef target, const BackendOptions &options);
-
-/// Registers the dialects that back ends translate.
-void registerBackendDialects(DialectRegistry &registry);
 
 } // namespace mlir::heddle
 

@@ -32,79 +32,50 @@ bundle::Manifest mlir::heddle::exportManifest(PlanOp plan) {
 
 namespace {
 
-/// The records of a target's functions, by symbol.
-class Records {
-public:
-  Records(ArrayRef<KernelRecord> compiled, Location loc) : loc(loc) {
-    for (const KernelRecord &record : compiled)
-      bySymbol[record.symbol] = &record;
-  }
+/// A target's functions, by symbol.
+using Records = llvm::StringMap<const KernelRecord *>;
 
-  /// Null when there is none.
-  const KernelRecord *findIfAny(StringRef symbol) const {
-    return bySymbol.lookup(symbol);
-  }
-
-  /// Null, after an error, when there is none.
-  const KernelRecord *find(StringRef kernel, StringRef symbol) const {
-    const KernelRecord *record = bySymbol.lookup(symbol);
-    if (!record)
-      emitError(loc) << "kernel " << kernel
-                     << " was not compiled: there is no function @" << symbol;
-    return record;
-  }
-
-private:
-  llvm::StringMap<const KernelRecord *> bySymbol;
-  Location loc;
-};
+LogicalResult notCompiled(Location loc, StringRef kernel, StringRef symbol) {
+  return emitError(loc) << "kernel " << kernel
+                        << " was not compiled: there is no function @"
+                        << symbol;
+}
 
 LogicalResult addVariants(bundle::Kernel &kernel, const KernelForms &forms,
                           const bundle::Target &target, size_t index,
-                          const Records &records) {
+                          const Records &records, Location loc) {
   const std::vector<bundle::Encoding> encodings =
       bundle::encodingsOf(kernel, target.encodings);
   for (const std::string &type : forms.elementTypes)
     for (int64_t headDim : forms.headDims)
-      for (bundle::Encoding encoding : encodings) {
-        bundle::KernelVariant variant;
-        variant.target = static_cast<int64_t>(index);
-        variant.dtype = type;
-        variant.headDim = headDim;
-        variant.encoding = encoding;
+      for (bundle::Encoding encoding : encodings)
         for (bundle::LaunchForm form : bundle::launchForms) {
-          variant.form = form;
-          variant.symbol = bundle::expectedSymbol(kernel, variant, target);
-          const KernelRecord *record =
-              form == bundle::LaunchForm::Any
-                  ? records.find(kernel.name, variant.symbol)
-                  : records.findIfAny(variant.symbol);
-          if (!record && form == bundle::LaunchForm::Any)
-            return failure();
-          if (!record)
-            continue;
-          variant.queryRows = record->queryRows;
-          variant.scratchBytes = record->scratchBytes;
-          variant.scratchBytesPerKey = record->scratchBytesPerKey;
-          variant.threads = record->threads;
-          variant.sharedBytes = record->sharedBytes;
-          variant.mapRows = record->mapRows;
-          variant.cluster = record->cluster;
-          variant.leastKeys = record->leastKeys;
-          variant.persistent = record->persistent != 0;
-          kernel.variants.push_back(variant);
+          auto here = [&](bundle::KernelVariant variant) {
+            variant.target = static_cast<int64_t>(index);
+            variant.dtype = type;
+            variant.headDim = headDim;
+            variant.encoding = encoding;
+            variant.form = form;
+            return variant;
+          };
+          const std::string symbol =
+              bundle::expectedSymbol(kernel, here({}), target);
+          if (const KernelRecord *record = records.lookup(symbol)) {
+            kernel.variants.push_back(here(*record));
+          } else if (form == bundle::LaunchForm::Any) {
+            return notCompiled(loc, kernel.name, symbol);
+          }
         }
-      }
   return success();
 }
 
 LogicalResult addVariants(bundle::RowKernel &kernel, const KernelForms &forms,
-                          size_t index, const Records &records) {
+                          size_t index, const Records &records, Location loc) {
   for (const std::string &type : forms.elementTypes) {
     std::string symbol = bundle::rowSymbol(kernel.op, type);
-    const KernelRecord *record = records.find(nameOf(kernel.op), symbol);
+    const KernelRecord *record = records.lookup(symbol);
     if (!record)
-      return failure();
+      return notCompiled(loc, nameOf(kernel.op), symbol);
     kernel.variants.push_back({static_cast<int64_t>(index), symbol, type,
                                record->threads, record->sharedBytes});
   }
@@ -119,9 +90,11 @@ LogicalResult mlir::heddle::exportVariants(ArrayRef<KernelRecord> compiled,
                                            bundle::Manifest &manifest,
                                            Location loc) {
   const bundle::Target &machine = manifest.targets[target];
-  Records records(compiled, loc);
+  Records records;
+  for (const KernelRecord &record : compiled)
+    records[record.symbol] = &record;
   for (bundle::Kernel &kernel : manifest.kernels)
-    if (failed(addVariants(kernel, forms, machine, target, records)))
+    if (failed(addVariants(kernel, forms, machine, target, records, loc)))
       return failure();
   if (machine.kind == bundle::Target::Kind::Host)
     return success();
@@ -129,7 +102,7 @@ LogicalResult mlir::heddle::exportVariants(ArrayRef<KernelRecord> compiled,
     for (bundle::RowOp op : bundle::rowOpsOf(manifest))
       manifest.rowKernels.emplace_back().op = op;
   for (bundle::RowKernel &kernel : manifest.rowKernels)
-    if (failed(addVariants(kernel, forms, target, records)))
+    if (failed(addVariants(kernel, forms, target, records, loc)))
       return failure();
   return success();
 }

@@ -11,6 +11,9 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/Threading.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -20,11 +23,17 @@
 using namespace mlir;
 using namespace mlir::heddle;
 
+void mlir::heddle::registerBackendDialects(DialectRegistry &registry) {
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  registerNVVMDialectTranslation(registry);
+}
+
 /// Loads every dialect that lowering may create. Loading is not safe once
 /// kernels are lowered in several threads.
 static void loadDialects(MLIRContext *context, const KernelCompiler &compiler) {
   DialectRegistry registry;
-  compiler.registerDialects(registry);
+  registerBackendDialects(registry);
   PassManager pm(context);
   compiler.populateLowering(pm);
   pm.getDependentDialects(registry);
@@ -103,15 +112,20 @@ SmallVector<KernelRecord> mlir::heddle::collectKernels(ModuleOp module) {
       auto attr = function->getAttrOfType<IntegerAttr>(name);
       return attr ? attr.getInt() : 0;
     };
-    if (function->hasAttr("heddle.query_rows") ||
-        function->hasAttr("heddle.threads"))
-      kernels.push_back({function.getName().str(), fact("heddle.query_rows"),
-                         fact("heddle.scratch_bytes"),
-                         fact("heddle.scratch_bytes_per_key"),
-                         fact("heddle.threads"), fact("heddle.shared_bytes"),
-                         fact("heddle.map_rows"),
-                         std::max<int64_t>(fact("heddle.cluster"), 1),
-                         fact("heddle.least_keys"), fact("heddle.persistent")});
+    if (!function->hasAttr("heddle.query_rows") &&
+        !function->hasAttr("heddle.threads"))
+      continue;
+    KernelRecord &kernel = kernels.emplace_back();
+    kernel.symbol = function.getName().str();
+    kernel.queryRows = fact("heddle.query_rows");
+    kernel.scratchBytes = fact("heddle.scratch_bytes");
+    kernel.scratchBytesPerKey = fact("heddle.scratch_bytes_per_key");
+    kernel.threads = fact("heddle.threads");
+    kernel.sharedBytes = fact("heddle.shared_bytes");
+    kernel.mapRows = fact("heddle.map_rows");
+    kernel.cluster = std::max<int64_t>(fact("heddle.cluster"), 1);
+    kernel.leastKeys = fact("heddle.least_keys");
+    kernel.persistent = fact("heddle.persistent") != 0;
   }
   return kernels;
 }

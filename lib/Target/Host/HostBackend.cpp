@@ -66,10 +66,6 @@ public:
     pm.addPass(createHeddleVerifyMachine());
   }
 
-  SmallVector<KernelRecord> records(ModuleOp module) const override {
-    return collectKernels(module);
-  }
-
   std::string identity() const override {
     return machine() + " " + ::heddle::programIdentity(findLinker());
   }

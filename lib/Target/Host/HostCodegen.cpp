@@ -19,8 +19,6 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
@@ -30,20 +28,12 @@
 using namespace mlir;
 using namespace mlir::heddle;
 
-void mlir::heddle::registerHostCodegenDialects(DialectRegistry &registry) {
-  registerBuiltinDialectTranslation(registry);
-  registerLLVMDialectTranslation(registry);
-}
-
 namespace {
 
 class HostCompiler final : public KernelCompiler {
 public:
   explicit HostCompiler(const ::heddle::HostTarget &target) : target(target) {}
 
-  void registerDialects(DialectRegistry &registry) const override {
-    registerHostCodegenDialects(registry);
-  }
   void populateLowering(PassManager &pm) const override {
     pm.addPass(createSCFToControlFlowPass());
     pm.addPass(createConvertVectorToLLVMPass());

@@ -11,22 +11,11 @@
 
 using namespace heddle;
 
-namespace {
-
-struct Chip {
-  llvm::StringLiteral name;
-  llvm::StringLiteral ptx;   ///< the PTX version that its kernels need
-  int64_t blockKiB;          ///< shared memory of a block
-  int64_t multiprocessorKiB; ///< shared memory of a multiprocessor
-  bool wgmma;
-  bool startsEarly; ///< whether it has `griddepcontrol`, as from 9.0 on
-};
-
 // Code for sm_80 runs on all later GPUs, so its blocks take no more than any of
 // them has: an A100's may have 163 KiB.
 // Sources: CUDA C++ Programming Guide, "Technical Specifications per Compute
 // Capability"; PTX ISA, "Release Notes".
-constexpr Chip chips[] = {
+static constexpr Chip chips[] = {
     {"sm_80", "ptx70", 99, 164, false, false},
     {"sm_86", "ptx71", 99, 100, false, false},
     {"sm_89", "ptx78", 99, 100, false, false},
@@ -35,7 +24,12 @@ constexpr Chip chips[] = {
     {"sm_120", "ptx87", 99, 100, false, true},
 };
 
-} // namespace
+CudaTarget::CudaTarget(const Chip &chip) : chip(chip) {
+  target.kind = bundle::Target::Kind::Cuda;
+  target.triple = "nvptx64-nvidia-cuda";
+  target.cpu = chip.name.str();
+  target.features = {chip.ptx.str()};
+}
 
 std::string CudaTarget::names() {
   std::string list;
@@ -51,14 +45,5 @@ llvm::Expected<CudaTarget> CudaTarget::get(llvm::StringRef name) {
     return llvm::createStringError("unknown GPU '" + name +
                                    "'; expected one of " + names() +
                                    " (code for sm_80 runs on all later ones)");
-  CudaTarget result;
-  result.target.kind = bundle::Target::Kind::Cuda;
-  result.target.triple = "nvptx64-nvidia-cuda";
-  result.target.cpu = chip->name.str();
-  result.target.features = {chip->ptx.str()};
-  result.blockKiB = chip->blockKiB;
-  result.multiprocessorKiB = chip->multiprocessorKiB;
-  result.wgmma = chip->wgmma;
-  result.early = chip->startsEarly;
-  return result;
+  return CudaTarget(*chip);
 }

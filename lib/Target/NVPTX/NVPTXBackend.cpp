@@ -63,9 +63,6 @@ public:
   void populateTilePasses(OpPassManager &pm,
                           const KernelForms &forms) const override;
   void populateMachinePasses(OpPassManager &pm) const override;
-  SmallVector<KernelRecord> records(ModuleOp module) const override {
-    return collectKernels(module);
-  }
   std::string identity() const override;
   FailureOr<SmallVector<CodeSection>>
   generateCode(ModuleOp module, ::heddle::CodeCache *cache) const override;

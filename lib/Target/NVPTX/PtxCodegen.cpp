@@ -22,9 +22,6 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Pass/Pass.h"
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -38,12 +35,6 @@
 
 using namespace mlir;
 using namespace mlir::heddle;
-
-void mlir::heddle::registerPtxDialects(DialectRegistry &registry) {
-  registerBuiltinDialectTranslation(registry);
-  registerLLVMDialectTranslation(registry);
-  registerNVVMDialectTranslation(registry);
-}
 
 namespace {
 
@@ -98,9 +89,6 @@ class PtxCompiler final : public KernelCompiler {
 public:
   explicit PtxCompiler(const ::heddle::CudaTarget &target) : target(target) {}
 
-  void registerDialects(DialectRegistry &registry) const override {
-    registerPtxDialects(registry);
-  }
   void prepare(ModuleOp module) const override {
     if (target.startsEarly())
       startEarly(module);

@@ -95,7 +95,7 @@ heddle.schedule @p(none = 0) {
 // expected-note@+1 {{parameter 'none' is declared here}}
 heddle.schedule @p(none = 0 percent) {
   %once = cadence first(1)
-  // expected-error@+1 {{keep must be more than 0 and at most 1, found 0/1}}
+  // expected-error@+1 {{keep must be more than 0 and at most 1, found 0}}
   %cols = select columns(keep = none, group = 32) by mean_probability on %once
   attend dense
 }
@@ -104,7 +104,7 @@ heddle.schedule @p(none = 0 percent) {
 
 // expected-note@+1 {{parameter 'none' is declared here}}
 heddle.schedule @p(none = 0/3) {
-  // expected-error@+1 {{must be more than 0 and at most 1, found 0/1}}
+  // expected-error@+1 {{must be more than 0 and at most 1, found 0}}
   %first = sinks(none)
   attend dense
 }

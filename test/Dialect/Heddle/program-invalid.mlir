@@ -356,7 +356,7 @@ heddle.schedule @R7 {
 
 // A cosine's bound is never 0, and no other fraction.
 heddle.schedule @R7 {
-  // expected-error@+1 {{argument 'below' of salient must be more than 0 and at most 2, found 0/1}}
+  // expected-error@+1 {{argument 'below' of salient must be more than 0 and at most 2, found 0}}
   recompute salient(below = 0 percent) in all
   attend dense
 }

@@ -11,7 +11,7 @@ heddle.schedule @P1 {
 // -----
 
 heddle.schedule @P1 {
-  // expected-error@+1 {{must be more than 0 and at most 1, found 0/1}}
+  // expected-error@+1 {{must be more than 0 and at most 1, found 0}}
   %c = cadence at(0.0)
 }
 
@@ -173,7 +173,7 @@ heddle.schedule @P4 {
 // -----
 
 heddle.schedule @P4 {
-  // expected-error@+1 {{must be more than 0 and at most 1, found 0/1}}
+  // expected-error@+1 {{must be more than 0 and at most 1, found 0}}
   %w = sinks(0.0)
 }
 

@@ -74,7 +74,7 @@ KernelSet::KernelSet(const std::string &target, const std::string &selections,
   using namespace mlir;
   DialectRegistry registry;
   registry.insert<mlir::heddle::HeddleDialect, shed::ShedDialect>();
-  mlir::heddle::registerHostCodegenDialects(registry);
+  mlir::heddle::registerBackendDialects(registry);
   MLIRContext context(registry);
   std::string first = kernels.substr(kernels.find('@'));
   first = first.substr(0, first.find(' '));

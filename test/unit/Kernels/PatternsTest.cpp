@@ -81,7 +81,7 @@ class Patterns : public testing::Test {
 protected:
   Patterns() : sequence(random, /*bf16=*/true, 75, 2, 1, 64) {
     DialectRegistry registry;
-    mlir::heddle::registerPtxDialects(registry);
+    mlir::heddle::registerBackendDialects(registry);
     context.appendDialectRegistry(registry);
     context.allowUnregisteredDialects();
     context

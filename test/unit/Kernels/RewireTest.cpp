@@ -271,8 +271,7 @@ TEST_P(Rewired, MeansTheSameEverywhere) {
   std::mt19937 random(testSeed());
   DialectRegistry registry;
   registry.insert<mlir::heddle::HeddleDialect, shed::ShedDialect>();
-  mlir::heddle::registerHostCodegenDialects(registry);
-  mlir::heddle::registerPtxDialects(registry);
+  mlir::heddle::registerBackendDialects(registry);
   MLIRContext context(registry);
   context.printOpOnDiagnostic(false);
   const Form form = GetParam();

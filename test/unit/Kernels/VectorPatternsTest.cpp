@@ -92,7 +92,7 @@ protected:
   VectorPatternsTest() {
     DialectRegistry registry;
     registry.insert<shed::ShedDialect>();
-    registerHostCodegenDialects(registry);
+    registerBackendDialects(registry);
     context.appendDialectRegistry(registry);
     context.allowUnregisteredDialects();
     context.loadAllAvailableDialects();

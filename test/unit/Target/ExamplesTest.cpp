@@ -159,7 +159,7 @@ TEST_P(Examples, AssembleWithNothingSlow) {
   int64_t mostShared = (*backend)->name() == "sm_80"
                            ? least->sharedBytesPerBlock()
                            : bundle::maxSharedBytes;
-  SmallVector<KernelRecord> records = (*backend)->records(*module);
+  SmallVector<KernelRecord> records = collectKernels(*module);
   for (const KernelRecord &kernel : records) {
     SCOPED_TRACE(kernel.symbol);
     EXPECT_TRUE(ptx.contains(".visible .entry " + kernel.symbol + "("));

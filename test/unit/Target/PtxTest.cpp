@@ -69,7 +69,7 @@ class Ptx : public testing::Test {
 protected:
   Ptx() {
     mlir::DialectRegistry registry;
-    mlir::heddle::registerPtxDialects(registry);
+    mlir::heddle::registerBackendDialects(registry);
     context.appendDialectRegistry(registry);
     context.loadDialect<mlir::arith::ArithDialect, mlir::LLVM::LLVMDialect,
                         mlir::NVVM::NVVMDialect, mlir::scf::SCFDialect,

@@ -41,7 +41,7 @@ constexpr float none = -std::numeric_limits<float>::infinity();
 
 std::string ptxOf(const std::string &type, const char *target) {
   DialectRegistry registry;
-  mlir::heddle::registerPtxDialects(registry);
+  mlir::heddle::registerBackendDialects(registry);
   registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect,
                   scf::SCFDialect, shed::ShedDialect>();
   MLIRContext context(registry);

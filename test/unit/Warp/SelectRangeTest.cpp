@@ -98,7 +98,7 @@ Code compile(const Form &form) {
                                   std::to_string(form.outerGroup) + ">") +
       "\n}\n";
   DialectRegistry registry;
-  mlir::heddle::registerPtxDialects(registry);
+  mlir::heddle::registerBackendDialects(registry);
   MLIRContext context(registry);
   context.loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect,
                       shed::ShedDialect>();

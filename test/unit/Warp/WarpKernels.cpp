@@ -119,7 +119,7 @@ Compiled compileText(const std::string &text) {
 Compiled compileText(const std::string &text, Prepare prepare,
                      AddPatterns addPatterns) {
   DialectRegistry registry;
-  mlir::heddle::registerPtxDialects(registry);
+  mlir::heddle::registerBackendDialects(registry);
   MLIRContext context(registry);
   context.loadDialect<arith::ArithDialect, LLVM::LLVMDialect, math::MathDialect,
                       NVVM::NVVMDialect, scf::SCFDialect, shed::ShedDialect,

@@ -25,8 +25,6 @@ class KernelCompiler {
 public:
   virtual ~KernelCompiler() = default;
 
-  /// Registers what translates to LLVM IR.
-  virtual void registerDialects(DialectRegistry &registry) const = 0;
   /// Does what comes before the lowering to LLVM's dialects.
   virtual void prepare(ModuleOp) const {}
   virtual void populateLowering(PassManager &pm) const = 0;
@@ -41,6 +39,9 @@ public:
   virtual llvm::ModulePassManager passes(llvm::PassBuilder &builder) const = 0;
   virtual llvm::CodeGenFileType form() const = 0;
 };
+
+/// Registers the dialects that code generation translates to LLVM IR.
+void registerBackendDialects(DialectRegistry &registry);
 
 /// The records of all kernels of a module at the machine level, in their order:
 /// the functions with facts as attributes, `heddle.query_rows`,

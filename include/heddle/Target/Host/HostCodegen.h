@@ -13,9 +13,6 @@
 
 namespace mlir::heddle {
 
-/// Registers the dialects that code generation translates.
-void registerHostCodegenDialects(DialectRegistry &registry);
-
 /// Compiles `module` (after convert-shed-to-vector) and links a shared object
 /// that exports its kernels and needs nothing but memcpy, memmove and memset of
 /// the C library. Kernels compile on all cores. Errors are reported on the

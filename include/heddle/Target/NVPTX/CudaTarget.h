@@ -19,6 +19,16 @@ namespace heddle {
 /// An NVIDIA GPU by its architecture. PTX for it needs at least the PTX version
 /// of `description()`, the oldest that knows the GPU. PTX for sm_80 runs on
 /// every later GPU, that for sm_90a on no other.
+/// What CUDA's documentation says of a GPU.
+struct Chip {
+  llvm::StringLiteral name;
+  llvm::StringLiteral ptx;   ///< the PTX version that its kernels need
+  int64_t blockKiB;          ///< shared memory of a block
+  int64_t multiprocessorKiB; ///< shared memory of a multiprocessor
+  bool wgmma;
+  bool startsEarly; ///< whether it has `griddepcontrol`, as from 9.0 on
+};
+
 class CudaTarget final : public CudaTargetInfo {
 public:
   /// `name` is one of names(). Fails with a sentence that lists them.
@@ -27,25 +37,26 @@ public:
   /// "sm_80, sm_86, ...", for messages.
   static std::string names();
 
-  int64_t sharedBytesPerBlock() const override { return blockKiB * 1024; }
+  int64_t sharedBytesPerBlock() const override { return chip.blockKiB * 1024; }
   int64_t sharedBytesPerMultiprocessor() const override {
-    return multiprocessorKiB * 1024;
+    return chip.multiprocessorKiB * 1024;
   }
   int64_t registersPerMultiprocessor() const override { return 65536; }
   int64_t registersPerThread() const override { return 255; }
-  bool hasWgmma() const override { return wgmma; }
+  bool hasWgmma() const override { return chip.wgmma; }
 
   /// Whether it can start a kernel before the one before is done, which then
   /// waits for it itself.
-  bool startsEarly() const { return early; }
+  bool startsEarly() const { return chip.startsEarly; }
 
   /// For the bundle's manifest.
   const bundle::Target &description() const { return target; }
 
 private:
+  explicit CudaTarget(const Chip &chip);
+
+  Chip chip;
   bundle::Target target;
-  int64_t blockKiB = 0, multiprocessorKiB = 0;
-  bool wgmma = false, early = false;
 };
 
 } // namespace heddle

@@ -13,9 +13,6 @@
 
 namespace mlir::heddle {
 
-/// Registers the dialects that emitPtx() translates.
-void registerPtxDialects(DialectRegistry &registry);
-
 /// Compiles every kernel of `module`, an `llvm.func` with `nvvm.kernel`, to one
 /// PTX module: its `.entry` points are the kernels in their order, each with
 /// the functions and constants that it uses; globals without a body

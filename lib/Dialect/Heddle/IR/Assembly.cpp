@@ -54,10 +54,20 @@ mlir::heddle::parseArguments(AsmParser &parser, StringRef owner,
     const char *end = open.getPointer();
     while (llvm::isSpace(end[-1]))
       --end;
-    return parser.emitError(SMLoc::getFromPointer(end))
-           << owner << " needs "
-           << (lone ? lonely.str() : "its arguments, " + names())
-           << " in parentheses";
+    InFlightDiagnostic error = parser.emitError(SMLoc::getFromPointer(end));
+    error << owner << " needs " << (lone ? lonely : "its arguments")
+          << " in parentheses";
+    if (lone)
+      return error;
+    auto needed =
+        llvm::make_filter_range(wanted, [](const NamedArgument &argument) {
+          return argument.required;
+        });
+    error << "; write " << owner << '(';
+    llvm::interleaveComma(needed, error, [&](const NamedArgument &argument) {
+      error << argument.name << (argument.parse ? " = ..." : "");
+    });
+    return error << ')';
   }
   bool first = true;
   auto parseOne = [&]() -> ParseResult {

@@ -197,7 +197,7 @@ static ParseResult parseRatioOrInteger(AsmParser &parser, NumberPlace &place,
   }
   if ((num < 0 || (num == 0 && !orNone)) && den != 0)
     return place.error() << what << " must be " << rangeOf(most, orNone)
-                         << ", found " << num << '/' << den;
+                         << ", found " << num;
   if (whole && !percent && most == 1 && num > 1 && den == 1) {
     InFlightDiagnostic error = place.error();
     error << what << " must be " << rangeOf(most, orNone) << ", found " << num;

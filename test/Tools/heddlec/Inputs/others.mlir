@@ -14,4 +14,11 @@ heddle.schedule @other(size = 8) {
   commit above(0.9) strictly
   commit above(1e400)
   attend pairs(%a, %b)
+  commit best(1_000)
+  commit above(.)
+  commit above(0.9) revoke
+  commit above(0.9) revoke below = 0.1
+  commit above(0.9) stop
+  %i = select columns(keep = 0.2, group = 32) by mean_probability on %early at_once
+  commit above(0.9) at_most(share = 0)
 }

@@ -30,7 +30,7 @@ TEST(PairSets, runsAreThePairsThatSetsHold) {
     const int64_t n = 1 + below(40), sinks = below(n + 2);
     std::vector<Term> terms;
     for (int64_t t = 1 + below(3); t > 0; --t)
-      terms.push_back(test::randomTerm(random, 40));
+      terms.push_back(heddle::test::randomTerm(random, 40));
     auto holds = pairsOf(terms, 0, {}, {}, nullptr, sinks);
     for (int64_t query = 0; query < n; ++query) {
       int64_t last = 0;
@@ -69,8 +69,8 @@ TEST(PairSets, setsHoldWhatTheyAreSaidToHold) {
   std::mt19937 random(15);
   int held = 0;
   for (int trial = 0; trial < 20000; ++trial) {
-    const Term a = test::randomTerm(random, 20),
-               b = test::randomTerm(random, 20);
+    const Term a = heddle::test::randomTerm(random, 20),
+               b = heddle::test::randomTerm(random, 20);
     if (!contains(a, b))
       continue;
     ++held;

@@ -321,6 +321,7 @@ struct KernelVariant {
   /// Whether its blocks go on to further tasks, so that a grid has no more of
   /// them than the device holds at once. Attention and Cuda only.
   bool persistent = false;
+  bool operator==(const KernelVariant &) const = default;
 };
 
 /// Bytes of scratch memory that one block of a CUDA kernel has for sequences of
@@ -355,7 +356,7 @@ ListForm formOf(const Selection &selection, const Selection *outer);
 /// every (dtype, headDim) that any kernel of that target has, and if it has
 /// lists, of each in encodingsOf() the target's; beside any of these there
 /// may be one of each other LaunchForm.
-struct Kernel : ListForm { ///< Select
+struct Kernel : ListForm { // of which only Select has more than defaults
   enum class Kind { Attention, Select };
   std::string name;
   Kind kind = Kind::Attention;
@@ -370,6 +371,7 @@ struct Kernel : ListForm { ///< Select
   bool hasLists() const;
   /// Whether it asks where in the sequence keys and rows stand.
   bool comparesPositions() const;
+  bool operator==(const Kernel &) const = default;
 };
 
 /// The symbol that a variant of `kernel` on `target` must have.
@@ -533,6 +535,7 @@ struct Pass {
   bool comparesValues() const {
     return exact == Exact::LeastSimilar && keep.num > 0;
   }
+  bool operator==(const Pass &) const = default;
 };
 
 /// What is kept, per layer and visible row, for steps that do not compute the

@@ -81,6 +81,7 @@ private:
   }
 };
 
+// The manifest's fields of a kernel are all that it has.
 using ::heddle::bundle::detail::fields;
 
 template <typename V>

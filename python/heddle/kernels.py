@@ -350,9 +350,11 @@ def _compiling():
 def _call(part, known, q, k, v, lists=None):
     """A part of a plan: as an operation of PyTorch where somebody watches what is done
     with tensors, else straight away, which takes half as long."""
-    if not _is_torch(q) or _ops() is None or not _is_watched(_torch(), (q, k, v)):
+    if not _is_torch(q):
         return known.kernels.run(part, q, k, v, lists, known.prompt)
     _check_tensors(q, k, v)
+    if _ops() is None or not _is_watched(_torch(), (q, k, v)):
+        return known.kernels.run_torch(part, q, k, v, lists, known.prompt)
     op = getattr(_ops(), _NAMES[part])
     return op(q, k, v, known.key) if lists is None else op(q, k, v, lists, known.key)
 

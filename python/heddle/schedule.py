@@ -112,6 +112,7 @@ _TAKEN = {
     "bool": lambda value, what: _kind(value, bool, what, "True or False"),
     "Cadence": lambda value, what: _kind(value, Cadence, what, "a cadence"),
     "Pairs": lambda value, what: _kind(value, Pairs, what, "a set of pairs, such as columns(...) | window(128)"),
+    "_Selection": lambda value, what: _kind(value, _Selection, what, "columns() or blocks()"),
     "Positions": lambda value, what: _kind(value, Positions, what, "a set of positions")}
 
 
@@ -396,7 +397,7 @@ def _selection(said, details, by, on, layers, name, sets=()):
 def columns(keep: Union[int, Ratio], group: Union[int, str] = 32, *, on: Optional[Cadence] = None,
             rounding: Optional[str] = None, per_kv_head: bool = False, per_layer: bool = False,
             pooled: Optional[int] = None, of: Optional[Positions] = None, always: Optional[Positions] = None,
-            within: Optional[Pairs] = None, by: str = "mean_probability",
+            within: Optional[_Selection] = None, by: str = "mean_probability",
             layers: Layers = None) -> Pairs:
     """For each group of `group` query rows the keys of largest mean probability, the share
     `keep` of all or, if that is an int, so many, refreshed on the cadence `on`, else on the
@@ -414,8 +415,6 @@ def columns(keep: Union[int, Ratio], group: Union[int, str] = 32, *, on: Optiona
     numbers is the compiler's ScheduleError. Source: PulseCol, equations 5 to 7; Sparse-dLLM."""
     _one_of(rounding, "rounding", ROUNDINGS)
     group = group if isinstance(group, str) and group == "all" else _count(group, "group")
-    if within is not None:
-        _kind(within, _Selection, "within", "columns() or blocks()")
     sets = {word: each for word, each in (("of", of), ("always", always), ("within", within)) if each is not None}
     return _selection(
         _form("columns", keep=keep, group=group, rounding=rounding, per_kv_head=per_kv_head, per_layer=per_layer),

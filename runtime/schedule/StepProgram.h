@@ -70,11 +70,12 @@ public:
     return refreshed[selection][step - 1];
   }
 
-  /// What the phase refreshes at a place, or at a planned step.
+  /// What the phase refreshes at a place, which must outlive the result, or at
+  /// a planned step.
   template <typename Place>
   auto due(const bundle::Phase &phase, const Place &place) const {
     return std::views::filter(
-        phase.refreshes, [this, place](const bundle::Phase::Refresh &each) {
+        phase.refreshes, [this, &place](const bundle::Phase::Refresh &each) {
           return refreshes(each.selection, place);
         });
   }

@@ -21,9 +21,8 @@ namespace heddle::rt {
 /// are consecutive, since they read the same keys and values.
 ///
 /// Worked example: work {{2, 3}, {3, 5}}, 2 heads (lengths 3 and 5, tiles of 2
-/// rows): tasks 0 to 2 are
-/// the tiles of sequence 1, head 0; 3 to 5 those of sequence 1, head 1; 6 and 7
-/// sequence 0, head 0; 8 and 9 sequence 0, head 1.
+/// rows): tasks 0 to 2 are the tiles of sequence 1, head 0; 3 to 5 those of
+/// sequence 1, head 1; 6 and 7 sequence 0, head 0; 8 and 9 sequence 0, head 1.
 class TaskGrid {
 public:
   struct Task {

@@ -105,7 +105,7 @@ heddle.plan @N3 {
 // -----
 
 heddle.plan @N3 {
-  // expected-error@+1 {{select needs its arguments, blocks, group, per_kv_head, per_layer in parentheses}}
+  // expected-error@+1 {{select needs its arguments in parentheses; write select(group = ...)}}
   "heddle.kernel"() <{sym_name = "k", form = #heddle.kernel_form<select>}> ({}) : () -> ()
   heddle.rule default {}
 }

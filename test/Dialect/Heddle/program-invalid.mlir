@@ -372,7 +372,7 @@ heddle.schedule @R7 {
 // -----
 
 heddle.schedule @R7 {
-  // expected-error@+1 {{salient needs its arguments, below in parentheses}}
+  // expected-error@+1 {{salient needs its arguments in parentheses; write salient(below = ...)}}
   "heddle.recompute"() <{rule = #heddle.row_rule<salient in all>, operandSegmentSizes = array<i32: 0, 0, 0>}> : () -> ()
   attend dense
 }

@@ -17,6 +17,7 @@
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Pipelines/Compiler.h"
 #include "heddle/Pipelines/Pipelines.h"
+#include "heddle/Target/Codegen/CompileApart.h"
 #include "heddle/Target/NVPTX/CudaTarget.h"
 #include "heddle/Target/NVPTX/Ptxas.h"
 

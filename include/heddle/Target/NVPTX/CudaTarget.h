@@ -16,9 +16,6 @@
 
 namespace heddle {
 
-/// An NVIDIA GPU by its architecture. PTX for it needs at least the PTX version
-/// of `description()`, the oldest that knows the GPU. PTX for sm_80 runs on
-/// every later GPU, that for sm_90a on no other.
 /// What CUDA's documentation says of a GPU.
 struct Chip {
   llvm::StringLiteral name;
@@ -29,6 +26,9 @@ struct Chip {
   bool startsEarly; ///< whether it has `griddepcontrol`, as from 9.0 on
 };
 
+/// An NVIDIA GPU by its architecture. PTX for it needs at least the PTX version
+/// of `description()`, the oldest that knows the GPU. PTX for sm_80 runs on
+/// every later GPU, that for sm_90a on no other.
 class CudaTarget final : public CudaTargetInfo {
 public:
   /// `name` is one of names(). Fails with a sentence that lists them.

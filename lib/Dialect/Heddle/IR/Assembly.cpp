@@ -67,7 +67,11 @@ mlir::heddle::parseArguments(AsmParser &parser, StringRef owner,
     llvm::interleaveComma(needed, error, [&](const NamedArgument &argument) {
       error << argument.name << (argument.parse ? " = ..." : "");
     });
-    return error << ')';
+    error << ')';
+    if (llvm::any_of(wanted,
+                     [](const NamedArgument &each) { return !each.required; }))
+      error << "; it takes " << takes;
+    return error;
   }
   bool first = true;
   auto parseOne = [&]() -> ParseResult {

@@ -71,7 +71,8 @@ template <typename E>
 bool takeWord(AsmParser &parser, E &value, StringRef &word) {
   (void)parser.parseOptionalKeyword(&word);
   std::optional<E> found = wordOf<E>(word);
-  value = found.value_or(value);
+  if (found)
+    value = *found;
   return found.has_value();
 }
 

@@ -90,12 +90,6 @@ template llvm::hash_code bundle::hash_value(const Pass &);
 template llvm::hash_code bundle::hash_value(const Reuse &);
 template llvm::hash_code bundle::hash_value(const Kernel &);
 template llvm::hash_code bundle::hash_value(const When &);
-bool bundle::operator==(const Pass &a, const Pass &b) {
-  return ::numbersOf(a) == ::numbersOf(b);
-}
-bool bundle::operator==(const Kernel &a, const Kernel &b) {
-  return ::numbersOf(a) == ::numbersOf(b);
-}
 llvm::hash_code bundle::hash_value(const Term &value) {
   llvm::hash_code code =
       llvm::hash_combine(value.kind, value.share.num, value.share.den);

@@ -120,6 +120,7 @@ void clausesOf(V &v, Heard<V, ::heddle::bundle::Reuse> &x,
 
 /// `(group = 128, per_kv_head)` of a kernel that selects.
 template <typename V> void formOf(V &v, Heard<V, ::heddle::bundle::Kernel> &x) {
+  // Which of the two is written says whether it is of blocks.
   v.says(x.blocks, v.has("blocks", x.blocks));
   v.group(x.blocks ? "blocks" : "group", x.group, x.blocks);
   if (!x.blocks) {

@@ -20,14 +20,7 @@ bundle::Kernel mlir::heddle::refreshKernel(const bundle::Selection &rule,
                                            const bundle::Selection &outer) {
   bundle::Kernel form;
   form.kind = bundle::Kernel::Kind::Select;
-  form.group = rule.group;
-  form.blocks = rule.kind == SelectionKind::Blocks;
-  form.perKvHead = rule.perKvHead;
-  form.perLayer = rule.perLayer;
-  form.pooled = rule.pooled;
-  form.scorer = rule.scorer;
-  form.withinGroup = outer.group;
-  form.withinBlocks = outer.kind == SelectionKind::Blocks;
+  static_cast<bundle::ListForm &>(form) = bundle::formOf(rule, &outer);
   return form;
 }
 
@@ -115,6 +108,9 @@ LogicalResult KernelOp::verify() {
               "row and stands nowhere";
   if (form.perKvHead && form.perLayer)
     return emitOpError("selects for each key/value head and for the layer");
+  if (failed(
+          checkGroup([&] { return emitOpError(); }, form.group, form.blocks)))
+    return failure();
   if (form.withinGroup % form.group)
     return emitOpError("selects for groups that are no parts of those that it "
                        "chooses within");

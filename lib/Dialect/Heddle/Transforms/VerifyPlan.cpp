@@ -270,7 +270,7 @@ LogicalResult Checker::checkRead(ArrayRef<PhaseOp> phases, size_t reader,
   if (refreshesBefore(phases[reader], name) &&
       refreshesAtFirst(phases, reader, name, cadence))
     return success();
-  bool isWritten = false, isReady = includesFirst(cadence.getValue());
+  bool isWritten = false, isReady = false;
   for (PhaseOp phase : phases.take_front(reader)) {
     if (!isWritten && !refreshes(phase, name))
       break;

@@ -32,8 +32,6 @@ concept HeldByAttribute = isOneOf<T, Cadence, Selection, CommitRule, Positions,
                                   Pass, Reuse, Kernel, When>;
 template <HeldByAttribute T> llvm::hash_code hash_value(const T &value);
 llvm::hash_code hash_value(const Term &value);
-bool operator==(const Pass &a, const Pass &b);
-bool operator==(const Kernel &a, const Kernel &b);
 } // namespace heddle::bundle
 
 namespace mlir::heddle {

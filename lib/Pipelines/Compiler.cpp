@@ -32,9 +32,13 @@ using namespace mlir::heddle;
 namespace bundle = ::heddle::bundle;
 
 StringRef mlir::heddle::stringifyLevel(Level level) {
-  static constexpr StringLiteral names[] = {"schedule", "plan", "shed",
-                                            "machine",  "code", "bundle"};
+  static constexpr StringLiteral names[] = {
+      "schedule", "plan", "shed", "pipeline", "machine", "code", "bundle"};
   return names[static_cast<size_t>(level)];
+}
+
+bool mlir::heddle::isOfTarget(Level level) {
+  return level >= Level::Shed && level <= Level::Code;
 }
 
 void mlir::heddle::registerCompilerDialects(DialectRegistry &registry) {
@@ -233,6 +237,8 @@ LogicalResult Compilation::runTarget(size_t index) {
   FailureOr<CodeEntry> made = codeOf(backend, own, scope);
   if (failed(made))
     return failure();
+  if (options.level == Level::Pipeline)
+    return success();
   if (failed(exportVariants(made->records, forms, index, result.manifest,
                             module.getLoc())))
     return failure();
@@ -250,6 +256,15 @@ FailureOr<CodeEntry> Compilation::compileTarget(const Backend &backend,
                                                 ModuleOp own,
                                                 TimingScope &scope) {
   CodeEntry entry;
+  if (backend.hasPipelines()) {
+    if (failed(runPasses(
+            own, Level::Pipeline, scope,
+            [&](OpPassManager &pm) { backend.populatePipelinePasses(pm); })) ||
+        failed(reachIR(Level::Pipeline, backend.name(), own)))
+      return failure();
+    if (isDone())
+      return entry;
+  }
   if (failed(runPasses(own, Level::Machine, scope, [&](OpPassManager &pm) {
         backend.populateMachinePasses(pm);
       })))

@@ -66,12 +66,17 @@ mlir::heddle::planTargets(const CompilerOptions &options) {
                                        "; give one of them");
     jobs.push_back({std::move(*backend), {}});
   }
-  bool single = options.level == Level::Shed ||
-                options.level == Level::Machine || options.level == Level::Code;
-  if (single && jobs.size() > 1)
+  if (isOfTarget(options.level) && jobs.size() > 1)
     return llvm::createStringError("the level " +
                                    stringifyLevel(options.level) +
                                    " is each target's own; choose one target");
+  if (options.level == Level::Pipeline && !jobs.front().backend->hasPipelines())
+    return llvm::createStringError(
+        "the level pipeline is of GPUs, whose kernels copy tiles ahead; those "
+        "of " +
+        jobs.front().backend->name() +
+        " go from shed to machine at once; choose one of these levels, or a "
+        "GPU");
   if (llvm::Error error = chooseTypes(jobs, options.elementTypes))
     return error;
   if (options.encoding && llvm::none_of(jobs, [&](const TargetJob &job) {

@@ -1,6 +1,6 @@
 // REQUIRES: heddle-opt
 // RUN: heddle-opt %s --shed-choose-tiles="vector-bytes=64 vector-registers=32" --convert-shed-to-vector | FileCheck %s --check-prefix=HOST
-// RUN: heddle-opt %s --shed-choose-mma-tiles --convert-shed-to-nvvm --mlir-print-op-generic=false | FileCheck %s --check-prefix=GPU
+// RUN: heddle-opt %s --shed-choose-mma-tiles --shed-pipeline-copies --convert-shed-to-nvvm --mlir-print-op-generic=false | FileCheck %s --check-prefix=GPU
 
 // On CPUs logits are worked on in vectors along query rows; on GPUs each
 // thread's in its registers, bf16 with the machine's own tanh. Division by a

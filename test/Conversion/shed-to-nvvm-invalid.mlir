@@ -1,53 +1,10 @@
 // REQUIRES: heddle-opt
 // RUN: heddle-opt %s --convert-shed-to-nvvm --split-input-file --verify-diagnostics
 
-// expected-error@+1 {{has no tiling for a GPU; run shed-choose-mma-tiles first}}
-shed.kernel @none attention element(bf16) head_dim(64) {
+// expected-error@+1 {{is not pipelined; run shed-pipeline-copies first}}
+shed.kernel @kernel attention element(bf16) head_dim(64)
+    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>
   %s = shed.softmax_init : !shed.softmax
-  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
-  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
-    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
-    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
-    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
-    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
-    shed.yield %n : !shed.softmax
-  }
-  shed.store %r
-}
-
-// -----
-
-// expected-error@+1 {{has no tiling for a GPU; run shed-choose-mma-tiles first}}
-shed.kernel @host attention element(f32) head_dim(64)
-    tiling(#shed.tiling<query_rows = 64, panel = 64, keys = 64, lanes = 16, block_keys = 4, block_channels = 4, dot = fma>) {
-  %q = shed.load_queries : !shed.tile<queries, channels, f32>
-  %s = shed.softmax_init : !shed.softmax
-  %r = shed.for_keys over #shed.all init(%s) : !shed.softmax {
-  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
-    %k = shed.load_keys %keys : !shed.tile<keys, channels, f32>
-    %v = shed.load_values %keys : !shed.tile<keys, channels, f32>
-    %l = shed.dot %q, %k : !shed.tile<queries, channels, f32>, !shed.tile<keys, channels, f32>
-    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, f32>
-    shed.yield %n : !shed.softmax
-  }
-  shed.store %r
-}
-
-// -----
-
-// expected-error@+1 {{has tiles of 16 keys for 128 threads; with index lists a tile has at least 32 keys and at most one for each thread}}
-shed.kernel @few_keys attention element(bf16) head_dim(64)
-    tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 16, stages = 2>) {
-  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
-  %s = shed.softmax_init : !shed.softmax
-  %r = shed.for_keys over #shed.list<0, group = 64> init(%s) : !shed.softmax {
-  ^bb0(%keys: !shed.keys, %c: !shed.softmax):
-    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
-    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
-    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
-    %n = shed.softmax_update %c, %l, %v : !shed.tile<keys, channels, bf16>
-    shed.yield %n : !shed.softmax
-  }
-  shed.store %r
+  shed.store %s
 }

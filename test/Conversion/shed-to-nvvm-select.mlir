@@ -1,8 +1,8 @@
 // REQUIRES: heddle-opt
 // RUN: split-file %s %t
-// RUN: heddle-opt %t/kernels.mlir --convert-shed-to-nvvm | FileCheck %t/kernels.mlir
-// RUN: heddle-opt %t/kernels.mlir --convert-shed-to-nvvm --heddle-verify-machine=dialects=arith,builtin,llvm,nvvm,scf,vector -o /dev/null
-// RUN: heddle-opt %t/invalid.mlir --convert-shed-to-nvvm --split-input-file --verify-diagnostics
+// RUN: heddle-opt %t/kernels.mlir --shed-pipeline-copies --convert-shed-to-nvvm | FileCheck %t/kernels.mlir
+// RUN: heddle-opt %t/kernels.mlir --shed-pipeline-copies --convert-shed-to-nvvm --heddle-verify-machine=dialects=arith,builtin,llvm,nvvm,scf,vector -o /dev/null
+// RUN: heddle-opt %t/invalid.mlir --shed-pipeline-copies --split-input-file --verify-diagnostics
 
 //--- kernels.mlir
 

@@ -1,5 +1,5 @@
 // REQUIRES: heddle-opt
-// RUN: heddle-opt %s --convert-shed-to-nvvm --canonicalize --cse | FileCheck %s
+// RUN: heddle-opt %s --shed-pipeline-copies --convert-shed-to-nvvm --canonicalize --cse | FileCheck %s
 
 // Attention the portable way, from sm_80 on: products of a warp, tiles copied
 // while those before are multiplied.

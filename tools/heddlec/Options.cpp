@@ -129,6 +129,9 @@ struct Flags {
           clEnumValN(Level::Schedule, "schedule", "the schedule, simplified"),
           clEnumValN(Level::Plan, "plan", "the step program"),
           clEnumValN(Level::Shed, "shed", "kernels on tiles"),
+          clEnumValN(Level::Pipeline, "pipeline",
+                     "GPUs: kernels with their copies, stages and roles of "
+                     "warps"),
           clEnumValN(Level::Machine, "machine", "kernels in LLVM's terms"),
           clEnumValN(Level::Code, "code",
                      "an ELF shared object, or a GPU's PTX"),
@@ -423,10 +426,7 @@ std::string checkOptions(const Options &options,
   for (const std::string &target : compiler.targets)
     if (target.empty())
       return "--target is empty, expected host, a CPU's name or cuda";
-  bool oneTarget = compiler.level == Level::Shed ||
-                   compiler.level == Level::Machine ||
-                   compiler.level == Level::Code;
-  if (oneTarget && compiler.targets.size() > 1)
+  if (isOfTarget(compiler.level) && compiler.targets.size() > 1)
     return "--compile-to=" + stringifyLevel(compiler.level).str() +
            " writes one target's own form, and " +
            std::to_string(compiler.targets.size()) +

@@ -45,14 +45,46 @@ def ConvertShedToVector : Pass<"convert-shed-to-vector", "::mlir::ModuleOp"> {
     "::mlir::vector::VectorDialect"];
 }
 
-def ConvertShedToNVVM : Pass<"convert-shed-to-nvvm", "::mlir::ModuleOp"> {
-  let summary = "Lower kernels on tiles to CUDA kernels";
+def ShedPipelineCopies : Pass<"shed-pipeline-copies", "::mlir::ModuleOp"> {
+  let summary = "Write kernels on tiles as multi-stage pipelines of copies";
   let description = [{
-    Replaces every `shed.kernel` by a kernel of the CUDA ABI in the llvm, nvvm,
-    scf and arith dialects, as its `mma_tiling` says. The function has the
-    attributes `heddle.query_rows`, `heddle.scratch_bytes`,
+    Replaces every `shed.kernel` by a function of the CUDA ABI, as its
+    `mma_tiling` says. What moves is explicit: passes over keys are loops that
+    bring the tiles ahead to `stages` places in shared memory by asynchronous
+    copies (`cp.async`), wait for the tile at hand and meet at a barrier. Between
+    them, in a `shed.attention_task` or `shed.select_task`, are the kernel's ops on
+    tiles. This is the multi-stage software pipeline that the warp-specialised one
+    (`warp-specialize-roles`) is the alternative to.
+
+    The function has the attributes `heddle.query_rows`, `heddle.scratch_bytes`,
     `heddle.scratch_bytes_per_key`, `heddle.threads` and `heddle.shared_bytes`
     for the bundle's kernel record.
+
+    ```mlir
+    // Tiles 0 to stages - 2.
+    nvvm.cp.async.shared.global ...
+    nvvm.cp.async.commit.group
+    %s = scf.for %t = ... iter_args(%c = ...) -> (..., !shed.softmax) {
+      nvvm.cp.async.wait.group 0          // tile t is there,
+      nvvm.barrier0                       // and nobody reads tile t - 1:
+      nvvm.cp.async.shared.global ...     // tile t + stages - 1 takes its place
+      nvvm.cp.async.commit.group
+      %keys = shed.keys_at %t rank ... stage ...
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      ...
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect"];
+}
+
+def ConvertShedToNVVM : Pass<"convert-shed-to-nvvm", "::mlir::ModuleOp"> {
+  let summary = "Lower tasks on tiles to what a thread does";
+  let description = [{
+    Rewrites what stands in every `shed.attention_task` and `shed.select_task` in
+    the llvm, nvvm, scf and arith dialects and puts it in the task's place.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",

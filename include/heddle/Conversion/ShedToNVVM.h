@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A kernel is first opened: its function stands, arguments are loaded, loops
+// A kernel is first pipelined: its function stands, arguments are loaded, loops
 // over tiles and asynchronous copies are explicit. What is computed on tiles
-// are still the ops of `shed`. Then patterns lower each of these for what its
-// operands are; a tile or softmax becomes the scalars that a thread has of it.
+// are still the ops of `shed`, in a task. Then patterns lower each of these for
+// what its operands are; a tile or softmax becomes the scalars that a thread
+// has of it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +21,14 @@
 
 namespace mlir::heddle {
 
-/// Replaces a kernel that has an `mma_tiling` by one of the CUDA ABI. What
-/// stands in it and works on tiles must be lowered. The dialects that
-/// convert-shed-to-nvvm depends on are loaded.
-LogicalResult lowerShedToNVVM(shed::KernelOp kernel, MorePatterns more = {});
+/// Replaces a kernel that has an `mma_tiling` by a function of the CUDA ABI
+/// with its tasks, as shed-pipeline-copies does; the dialects that the pass
+/// depends on are loaded.
+LogicalResult pipelineCopies(shed::KernelOp kernel);
+
+/// Lowers the tasks below `root`, as convert-shed-to-nvvm does. What stands in
+/// them and works on tiles must be lowered.
+LogicalResult lowerShedToNVVM(Operation *root, MorePatterns more = {});
 
 } // namespace mlir::heddle
 

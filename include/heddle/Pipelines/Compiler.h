@@ -37,16 +37,18 @@ class SourceMgr;
 namespace mlir::heddle {
 
 /// How far a compilation goes.
-enum class Level { Schedule, Plan, Shed, Machine, Code, Bundle };
+enum class Level { Schedule, Plan, Shed, Pipeline, Machine, Code, Bundle };
 
 /// "schedule", "plan", ...
 StringRef stringifyLevel(Level level);
 
+/// Whether each target has the level of its own: from Shed to Code.
+bool isOfTarget(Level level);
+
 /// What a compilation has at a level.
 struct LevelOutput {
   Level level;
-  /// Backend::name() at the levels that each target has of its own, from Shed
-  /// to Code; else "".
+  /// Backend::name() at the levels that each target has of its own; else "".
   StringRef target;
   StringRef extension; ///< of a file with these contents: ".mlir", ".ptx"
   StringRef contents;
@@ -73,7 +75,8 @@ struct CompilerOptions {
   std::optional<int64_t> layers;
   /// Which schedule of the file; may be empty when there is one.
   std::string schedule;
-  /// Shed, Machine and Code are for a single target.
+  /// Those of a target (isOfTarget()) are for a single one; Pipeline is for one
+  /// that has it (Backend::hasPipelines()).
   Level level = Level::Bundle;
   /// Whether levels from Code on make code. If not, the manifest is complete
   /// all the same, nothing is linked or assembled, and there is no output.
@@ -99,8 +102,8 @@ struct CompilerOptions {
 struct Compiled {
   /// The IR at `level`, the code's first section or the bundle.
   std::string output;
-  /// Complete from Level::Code on; without variants at Plan and Shed; empty at
-  /// Schedule.
+  /// Complete from Level::Code on; without variants from Plan to Pipeline;
+  /// empty at Schedule.
   ::heddle::bundle::Manifest manifest;
 };
 

@@ -31,8 +31,8 @@ void populatePlanPipeline(OpPassManager &pm,
                           ArrayRef<::heddle::bundle::Crossover> crossovers = {},
                           ArrayRef<::heddle::bundle::Target> targets = {});
 
-// What follows is each machine's own: Backend::populateTilePasses() and
-// populateMachinePasses().
+// What follows is each machine's own: Backend::populateTilePasses(),
+// populatePipelinePasses() and populateMachinePasses().
 
 } // namespace mlir::heddle
 

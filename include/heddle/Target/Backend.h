@@ -94,6 +94,15 @@ public:
   virtual void populateTilePasses(OpPassManager &pm,
                                   const KernelForms &forms) const = 0;
 
+  /// Whether kernels pass through the level of pipelines. One without goes from
+  /// tiles to its machine level at once.
+  virtual bool hasPipelines() const { return false; }
+
+  /// Afterwards kernels say what moves when: copies, the stages that they go
+  /// to, what waits for them and which warps do so. Nothing where there are
+  /// none.
+  virtual void populatePipelinePasses(OpPassManager &) const {}
+
   /// Afterwards the module holds this machine's kernels in upstream dialects.
   virtual void populateMachinePasses(OpPassManager &pm) const = 0;
 

@@ -71,24 +71,18 @@ struct Swizzle {
 /// Of !shed.keys, and of a tile of keys or values: the keys that the products
 /// of a warp work on. All i32.
 struct KeyTile {
-  /// What is known when code is written, as a constant operand.
-  enum Form {
-    Listed = 1,  ///< ranks are those of a list, whose keys are in the ring
-    Blocks = 2,  ///< of a list of blocks
-    Marked = 4,  ///< a filter says which ranks have no key
-    Partial = 8, ///< may reach beyond the last key
-  };
   Value index; ///< of the tile in its pass
   Value rank;  ///< of the first key in its pass
   Value stage; ///< bytes from the first stage's first key to this one
   Value count; ///< keys of the pass
   Value first; ///< place of the pass's rank 0; 0 for a list
-  int64_t form = 0;
+  shed::TileForm form = shed::TileForm::Whole; ///< as a constant operand
 
   static constexpr size_t size = 6;
   static KeyTile of(ValueRange values);
-  NVVMBuilder::Values values(NVVMBuilder &v) const;
-  bool is(Form what) const { return form & what; }
+  bool is(shed::TileForm what) const {
+    return shed::bitEnumContainsAny(form, what);
+  }
 };
 
 /// Of a tile of queries: the warp's first row in it (i32), then, when kept in
@@ -141,14 +135,10 @@ class AttentionFrame {
 public:
   using Values = NVVMBuilder::Values;
 
-  explicit AttentionFrame(shed::KernelOp kernel);
-
-  /// Offsets into shared memory.
-  struct SharedLayout {
-    int64_t queries = 0, keys = 0, values = 0, weights = 0, source = 0,
-            filter = 0, positions = 0, bytes = 0;
-    int64_t stageBytes = 0;
-  };
+  /// Facts of a kernel or of a task, which is one of its ways.
+  template <typename Op> AttentionFrame(Op op, shed::SharedLayoutAttr layout);
+  /// All that a task has.
+  explicit AttentionFrame(shed::AttentionTaskOp task);
 
   /// A lane's part of fragments.
   struct LanePart {
@@ -159,6 +149,9 @@ public:
     /// operand needs its two words in neighbouring registers, hence both.
     Value rowsFirst, channelsFirst;
   };
+
+  /// From here on the warp has its part of a tile's keys.
+  void shareKeys(KeySplit among);
 
   Value field(NVVMBuilder &v, Type type, size_t offset) const;
   /// The positions of the keys at `places`, each in [0, n).
@@ -177,7 +170,6 @@ public:
   shed::MmaTilingAttr tiling;
   Type element;
   bool exact; ///< f32
-  bool masks; ///< pairs differ by their rows' positions
   bool writesLse;
   int64_t channels, elementBytes;
   int64_t rowSquares;     ///< 16-row squares of a warp
@@ -185,33 +177,27 @@ public:
   int64_t keySquares;     ///< 8-key squares of a warp at a time
   shed::Encoding encoding;
   Swizzle swizzle;
-  SharedLayout layout;
+  int64_t stageBytes; ///< of keys, or of values
+  shed::SharedLayoutAttr layout;
   /// Lanes that copy a row together; rows that the block copies at a time.
   int64_t copyLanes, copyRows;
 
   // Values of the function.
-  Value args, n, head, kvHead, shared;
-  /// The tile's first place, where it has lists; its rows [taskRow, taskEnd).
-  Value tileStart, taskRow, taskEnd;
-  Value factor;    ///< |scale| * log2(e)
-  Value warp;      ///< i32
-  Value warpRow;   ///< the warp's first row in the tile
-  Value warpBytes; ///< i32: bytes of the rows before the warp's
+  Value args, n, head, shared;
+  Value taskRow, taskEnd; ///< i32: rows of the tile, [taskRow, taskEnd)
+  Value factor;           ///< |scale| * log2(e)
+  Value warp;             ///< i32
+  Value warpRow;          ///< the warp's first row in the tile
+  Value warpBytes;        ///< i32: bytes of the rows before the warp's
   LanePart own;
   std::optional<KeySplit> split; ///< in the way of few rows
-};
-
-/// Ops on tiles below `root` whose kernel has been opened.
-struct OpenAttention {
-  Operation *root;
-  AttentionFrame frame;
 };
 
 /// Opens the entry of an attention kernel before the op. What is moved is
 /// explicit from then on: passes over keys are loops with the copies of tiles
 /// and what waits for them, around clones of the ops on tiles. A kernel that
-/// shares keys where rows are few has two ways.
-std::vector<OpenAttention> openAttention(shed::KernelOp kernel);
+/// shares keys where rows are few has two ways, each a task.
+void openAttention(shed::KernelOp kernel);
 
 //===--- Products.cpp, ExactProducts.cpp ----------------------------------===
 Logits scoreProductExact(NVVMBuilder &v, const AttentionFrame &f,

@@ -27,11 +27,11 @@ static int64_t lanesOfRow(int64_t rowBytes) {
   return std::min<int64_t>(chunks & -chunks, 16);
 }
 
-static shed::Encoding encodingOf(shed::KernelOp kernel) {
-  return kernel.getEncoding().value_or(shed::Encoding::Int32);
+template <typename Op> static shed::Encoding encodingOf(Op op) {
+  return op.getEncoding().value_or(shed::Encoding::Int32);
 }
 
-static AttentionFrame::SharedLayout layOut(shed::KernelOp kernel) {
+static shed::SharedLayoutAttr layOut(shed::KernelOp kernel) {
   auto tiling = kernel.getTilingAs<shed::MmaTilingAttr>();
   int64_t source = 0;
   bool filters = false;
@@ -52,34 +52,57 @@ static AttentionFrame::SharedLayout layOut(shed::KernelOp kernel) {
     at += llvm::alignTo(bytes, 128);
     return offset;
   };
-  AttentionFrame::SharedLayout layout;
-  int64_t rowBytes = kernel.getHeadDim() * bytesOf(kernel.getElement());
-  layout.stageBytes = tiling.getKeys() * rowBytes;
-  layout.queries = take(tiling.getQueryRows() * rowBytes);
-  layout.keys = take(tiling.getStages() * layout.stageBytes);
-  layout.values = take(tiling.getStages() * layout.stageBytes);
-  if (kernel.getElement().isF32())
-    layout.weights = take(tiling.getQueryRows() * tiling.getKeys() * 4);
+  const int64_t rows = tiling.getQueryRows();
+  const int64_t rowBytes = kernel.getHeadDim() * bytesOf(kernel.getElement());
+  const int64_t stages = tiling.getStages() * tiling.getKeys() * rowBytes;
+  const int64_t queries = take(rows * rowBytes);
+  const int64_t keys = take(stages), values = take(stages);
+  const int64_t weights =
+      kernel.getElement().isF32() ? take(rows * tiling.getKeys() * 4) : 0;
   if (source)
-    layout.source = take(source);
-  if (filters)
-    layout.filter = take(KeyFilter::sharedBytes(tiling.getKeys()));
-  if (kernel.comparesRows())
-    layout.positions = take(tiling.getQueryRows() * 4);
-  layout.bytes = at;
-  return layout;
+    source = take(source);
+  const int64_t filter =
+      filters ? take(KeyFilter::sharedBytes(tiling.getKeys())) : 0;
+  const int64_t positions = kernel.comparesRows() ? take(rows * 4) : 0;
+  return shed::SharedLayoutAttr::get(kernel.getContext(), queries, keys, at,
+                                     values, weights, source, filter, positions,
+                                     /*lse=*/0, /*inverses=*/0);
 }
 
-AttentionFrame::AttentionFrame(shed::KernelOp kernel)
-    : tiling(kernel.getTilingAs<shed::MmaTilingAttr>()),
-      element(kernel.getElement()), exact(element.isF32()),
-      masks(kernel.comparesRows()), writesLse(kernel.getWritesLse()),
-      channels(kernel.getHeadDim()), elementBytes(bytesOf(element)),
-      rowSquares(tiling.getRowsPerWarp() / 16), channelSquares(channels / 8),
-      keySquares(tiling.getKeys() / 8), encoding(encodingOf(kernel)),
-      swizzle{channels * elementBytes}, layout(layOut(kernel)),
+template <typename Op>
+AttentionFrame::AttentionFrame(Op op, shed::SharedLayoutAttr layout)
+    : tiling(cast<shed::MmaTilingAttr>(op.getTilingAttr())),
+      element(op.getElement()), exact(element.isF32()),
+      writesLse(op.getWritesLse()), channels(op.getHeadDim()),
+      elementBytes(bytesOf(element)), rowSquares(tiling.getRowsPerWarp() / 16),
+      channelSquares(channels / 8), keySquares(tiling.getKeys() / 8),
+      encoding(encodingOf(op)), swizzle{channels * elementBytes},
+      stageBytes(tiling.getKeys() * swizzle.rowBytes), layout(layout),
       copyLanes(lanesOfRow(swizzle.rowBytes)),
       copyRows(tiling.getThreads() / copyLanes) {}
+
+AttentionFrame::AttentionFrame(shed::AttentionTaskOp task)
+    : AttentionFrame(task, task.getLayout()) {
+  args = task.getArgs();
+  n = task.getN();
+  head = task.getHead();
+  taskRow = task.getFirstRow();
+  taskEnd = task.getEndRow();
+  factor = task.getFactor();
+  shared = task.getShared();
+  warp = task.getWarp();
+  warpRow = task.getWarpRow();
+  warpBytes = task.getWarpBytes();
+  own = {task.getLane(), task.getColumn(), task.getRowsFirst(),
+         task.getChannelsFirst()};
+  if (OperandRange values = task.getSplit(); !values.empty())
+    shareKeys({values[0], values[1], values[2]});
+}
+
+void AttentionFrame::shareKeys(KeySplit among) {
+  split = among;
+  keySquares /= tiling.getWarps();
+}
 
 Value AttentionFrame::field(NVVMBuilder &v, Type type, size_t offset) const {
   return v.loadConstant(type, v.at(args, static_cast<int64_t>(offset)),
@@ -105,33 +128,35 @@ Values AttentionFrame::positionsOf(NVVMBuilder &v, ValueRange places) const {
 // Opening
 //===----------------------------------------------------------------------===//
 
-/// Returns from the kernel where the tile has no rows.
-static void findRows(NVVMBuilder &v, shed::KernelOp kernel, AttentionFrame &f) {
+AttentionOpening::AttentionOpening(NVVMBuilder &v, shed::KernelOp kernel)
+    : AttentionFrame(kernel, layOut(kernel)), v(v), kernel(kernel) {}
+
+void AttentionOpening::findRows() {
   auto word = [&](size_t offset) {
-    return v.narrow(f.field(v, v.i64(), offset));
+    return v.narrow(field(v, v.i64(), offset));
   };
-  f.n = word(offsetof(abi::AttentionArgs, n));
+  n = word(offsetof(abi::AttentionArgs, n));
   Value rows = word(offsetof(abi::AttentionArgs, rows));
-  int64_t tileRows = f.tiling.getQueryRows();
-  f.tileStart = v.mul(v.blockId(NVVMBuilder::Axis::X), tileRows);
-  f.taskRow = f.tileStart;
+  int64_t tileRows = tiling.getQueryRows();
+  tileStart = v.mul(v.blockId(NVVMBuilder::Axis::X), tileRows);
+  taskRow = tileStart;
   if (kernel.hasLists()) {
     // No tile lies behind the last place.
-    v.returnIf(v.compare(CmpIPredicate::sge, f.tileStart, f.n));
+    v.returnIf(v.compare(CmpIPredicate::sge, tileStart, n));
     Values range = v.rowsOfTask(
-        f.field(v, v.global(), offsetof(abi::AttentionArgs, firstRow)),
-        v.blockId(NVVMBuilder::Axis::X), f.tileStart, rows);
-    f.taskRow = range[0];
+        field(v, v.global(), offsetof(abi::AttentionArgs, firstRow)),
+        v.blockId(NVVMBuilder::Axis::X), tileStart, rows);
+    taskRow = range[0];
     rows = range[1];
   }
-  v.returnIf(v.compare(CmpIPredicate::sge, f.taskRow, rows));
-  f.taskEnd = v.least(v.add(f.taskRow, tileRows), rows);
+  v.returnIf(v.compare(CmpIPredicate::sge, taskRow, rows));
+  taskEnd = v.least(v.add(taskRow, tileRows), rows);
 }
 
 void AttentionOpening::loadArguments(bool fewRows) {
   Type i64 = v.i64();
   head = v.blockId(NVVMBuilder::Axis::Y);
-  kvHead = v.quotient(
+  Value kvHead = v.quotient(
       head, v.narrow(field(v, i64, offsetof(abi::AttentionArgs, kvGroup))));
   auto base = [&](size_t offset, Value which) {
     return v.at(field(v, v.global(), offset),
@@ -162,7 +187,7 @@ void AttentionOpening::loadArguments(bool fewRows) {
   warp = v.shuffle(v.quotient(thread, 32), v.word(0));
   warpRow = v.mul(warp, tiling.getRowsPerWarp());
   warpBytes = v.mul(warpRow, swizzle.rowBytes);
-  if (masks)
+  if (layout.getPositions())
     storePositions();
   if (fewRows)
     shareRows();
@@ -177,11 +202,10 @@ void AttentionOpening::shareRows() {
     rowWarps = v.select(
         v.compare(CmpIPredicate::sgt, rows, some * tiling.getRowsPerWarp()),
         v.word(2 * some), rowWarps);
-  split = KeySplit{rowWarps, v.quotient(warp, rowWarps),
-                   v.quotient(v.word(warps), rowWarps)};
+  Value first = v.quotient(warp, rowWarps);
+  shareKeys({rowWarps, first, v.quotient(v.word(warps), rowWarps)});
   warpRow = v.mul(v.both(warp, v.add(rowWarps, -1)), tiling.getRowsPerWarp());
   warpBytes = v.mul(warpRow, swizzle.rowBytes);
-  keySquares /= warps;
 }
 
 /// Where row `row` of queries stands among the keys.
@@ -197,13 +221,14 @@ Value AttentionOpening::placeOf(Value row) {
 /// Leaves the positions of the tile's rows, which masks compare with keys', in
 /// shared memory: a thread's few would be in its registers throughout.
 void AttentionOpening::storePositions() {
-  v.when(
-      v.compare(CmpIPredicate::ult, part.thread, tiling.getQueryRows()), [&] {
-        Value row = v.add(taskRow, part.thread);
-        Value place = placeOf(v.least(row, v.add(taskEnd, -1)));
-        v.storeShared(positionsOf(v, place)[0],
-                      v.add(shared, v.mul(part.thread, 4)), layout.positions);
-      });
+  v.when(v.compare(CmpIPredicate::ult, part.thread, tiling.getQueryRows()),
+         [&] {
+           Value row = v.add(taskRow, part.thread);
+           Value place = placeOf(v.least(row, v.add(taskEnd, -1)));
+           v.storeShared(positionsOf(v, place)[0],
+                         v.add(shared, v.mul(part.thread, 4)),
+                         layout.getPositions());
+         });
 }
 
 AttentionFrame::LanePart AttentionOpening::lanePart(Value thread) {
@@ -220,7 +245,17 @@ AttentionFrame::LanePart AttentionOpening::lanePart(Value thread) {
 
 /// The ops on tiles are cloned, but what loads queries or passes over keys is
 /// written as copies and loops.
-void AttentionOpening::writeBody() {
+void AttentionOpening::writeTask() {
+  Values shares;
+  if (split)
+    shares = {split->rowWarps, split->first, split->sharers};
+  auto task = shed::AttentionTaskOp::create(
+      v.b, kernel.getElementAttr(), kernel.getHeadDimAttr(),
+      kernel.getEncodingAttr(), tiling, layout, kernel.getWritesLseAttr(), args,
+      n, head, taskRow, taskEnd, factor, shared, warp, warpRow, warpBytes,
+      own.lane, own.column, own.rowsFirst, own.channelsFirst, shares);
+  OpBuilder::InsertionGuard guard(v.b);
+  v.b.createBlock(&task.getBody());
   for (Operation &op : kernel.getBody().front()) {
     v.b.setLoc(op.getLoc());
     if (auto load = dyn_cast<shed::LoadQueriesOp>(op)) {
@@ -237,39 +272,35 @@ void AttentionOpening::writeBody() {
   }
 }
 
-std::vector<OpenAttention> mlir::heddle::openAttention(shed::KernelOp kernel) {
-  AttentionFrame f(kernel);
-  shed::MmaTilingAttr tiling = f.tiling;
+void mlir::heddle::openAttention(shed::KernelOp kernel) {
   NVVMBuilder v(kernel.getLoc(), kernel.getContext());
+  AttentionOpening opening(v, kernel);
+  shed::MmaTilingAttr tiling = opening.tiling;
   EntryFacts facts;
   facts.threads = tiling.getThreads();
-  facts.sharedBytes = f.layout.bytes;
+  facts.sharedBytes = opening.layout.getBytes();
   facts.blocks = tiling.getBlocks();
   facts.queryRows = tiling.getQueryRows();
   Values arguments = v.openEntry(kernel, kernel.getSymName(),
                                  {v.global(), v.global(), v.i64()}, facts);
   Value sequence = v.blockId(NVVMBuilder::Axis::Z);
-  f.args = v.at(arguments[0], v.mul(v.widenUnsigned(sequence),
-                                    int64_t(sizeof(abi::AttentionArgs))));
-  findRows(v, kernel, f);
-  std::vector<OpenAttention> ways;
+  opening.args = v.at(arguments[0], v.mul(v.widenUnsigned(sequence),
+                                          int64_t(sizeof(abi::AttentionArgs))));
+  opening.findRows();
   auto open = [&](bool fewRows) {
-    Operation *root = v.b.getInsertionBlock()->getParentOp();
-    AttentionOpening way(v, kernel, f);
+    AttentionOpening way = opening;
     way.loadArguments(fewRows);
-    way.writeBody();
-    ways.push_back({root, way});
+    way.writeTask();
   };
   if (tiling.getShareKeys()) {
     // Rows that half of the warps hold.
     const int64_t mostFewRows = tiling.getWarps() / 2 * tiling.getRowsPerWarp();
-    Value few =
-        v.compare(CmpIPredicate::sle, v.sub(f.taskEnd, f.taskRow), mostFewRows);
+    Value few = v.compare(CmpIPredicate::sle,
+                          v.sub(opening.taskEnd, opening.taskRow), mostFewRows);
     v.when(few, [&] { open(true); });
     v.when(v.flip(few, 1), [&] { open(false); });
   } else {
     open(false);
   }
   v.closeEntry();
-  return ways;
 }

@@ -35,14 +35,13 @@ struct KeyPass {
 /// they are.
 class AttentionOpening : public AttentionFrame {
 public:
-  /// `found` knows the rows.
-  AttentionOpening(NVVMBuilder &v, shed::KernelOp kernel,
-                   const AttentionFrame &found)
-      : AttentionFrame(found), v(v), kernel(kernel) {}
+  AttentionOpening(NVVMBuilder &v, shed::KernelOp kernel);
 
+  /// Returns from the kernel where the tile has no rows.
+  void findRows();
   /// Loads arguments; `fewRows`: for a block whose warps share rows.
   void loadArguments(bool fewRows);
-  void writeBody();
+  void writeTask();
 
 private:
   /// A thread's part of a copy: its row of those that are copied at a time, its
@@ -84,6 +83,7 @@ private:
   NVVMBuilder &v;
   shed::KernelOp kernel;
 
+  Value tileStart; ///< the tile's first place, where it has lists
   Value queryStride, keyStride, valueStride; ///< i64, bytes
   Value queryBase, keyBase, valueBase; ///< of the head, as global pointers
   Value negative; ///< whether the sign of `scale` is to go into the queries

@@ -59,7 +59,7 @@ void AttentionOpening::copyQueries() {
     Value source = v.at(from, v.mul(queryStride, r));
     for (int64_t c = 0; c < swizzle.rowBytes; c += copyLanes * 16) {
       auto [to, offset] = swizzle.move(v, part.place, r, c);
-      v.copyAsync(to, layout.queries + offset, v.at(source, c), bytes);
+      v.copyAsync(to, layout.getQueries() + offset, v.at(source, c), bytes);
     }
   });
   v.commitCopies();
@@ -78,7 +78,7 @@ void AttentionOpening::finishQueries(int64_t pending) {
     forCopiedRows(tiling.getQueryRows(), [&](int64_t r) {
       for (int64_t c = 0; c < swizzle.rowBytes; c += copyLanes * 16) {
         auto [to, offset] = swizzle.move(v, part.place, r, c);
-        offset += layout.queries;
+        offset += layout.getQueries();
         Value quad = v.loadShared(v.quad(), to, offset, 16);
         Values words;
         for (int64_t i = 0; i < 4; ++i)
@@ -95,8 +95,8 @@ void AttentionOpening::finishQueries(int64_t pending) {
     for (int64_t m = 0; m < rowSquares; ++m)
       for (int64_t step = 0; step < channels / 16; ++step)
         llvm::append_range(tile, loadFragment(v, own.rowsFirst, warpBytes,
-                                              layout.queries, 16 * m, 32 * step,
-                                              false));
+                                              layout.getQueries(), 16 * m,
+                                              32 * step, false));
   Value queries = coming.getResult();
   tiles.map(queries, asTile(v, queries.getType(), tile));
   coming = {};
@@ -148,8 +148,8 @@ void AttentionOpening::copyTile(KeyPass &pass, Value tile, Value stage,
     }
     for (int64_t c = 0; c < swizzle.rowBytes; c += copyLanes * 16) {
       auto [to, offset] = swizzle.move(v, place, r, c);
-      v.copyAsync(to, layout.keys + offset, v.at(at.key, c), bytes);
-      v.copyAsync(to, layout.values + offset, v.at(at.value, c), bytes);
+      v.copyAsync(to, layout.getKeys() + offset, v.at(at.key, c), bytes);
+      v.copyAsync(to, layout.getValues() + offset, v.at(at.value, c), bytes);
     }
   });
 }

@@ -43,11 +43,11 @@ Logits mlir::heddle::scoreProductExact(NVVMBuilder &v, const AttentionFrame &f,
         SmallVector<Values> left, right;
         for (int64_t r = 0; r < 2 * rowSquares; ++r)
           left.push_back(
-              load(queryRow, row, f.layout.queries + 8 * r * rowBytes));
+              load(queryRow, row, f.layout.getQueries() + 8 * r * rowBytes));
         for (int64_t n = 0; n < keySquares; ++n)
           for (int64_t e = 0; e < 2; ++e)
             right.push_back(load(keyRow, v.add(f.own.column, e),
-                                 f.layout.keys + (8 * n + e) * rowBytes));
+                                 f.layout.getKeys() + (8 * n + e) * rowBytes));
         Values next(carried);
         for (int64_t i = 0; i < 4; ++i)
           for (int64_t m = 0; m < rowSquares; ++m)
@@ -77,7 +77,8 @@ void mlir::heddle::addContextExact(NVVMBuilder &v, const AttentionFrame &f,
       for (int64_t h = 0; h < 2; ++h)
         v.storeShared(
             v.makeVector({logits.at(m, n, 2 * h), logits.at(m, n, 2 * h + 1)}),
-            to, f.layout.weights + (16 * m + 8 * h) * rowBytes + 32 * n, 8);
+            to, f.layout.getWeights() + (16 * m + 8 * h) * rowBytes + 32 * n,
+            8);
   v.warpBarrier();
   Value values = v.add(f.shared, tile.stage);
   softmax.context = v.loop(
@@ -86,15 +87,16 @@ void mlir::heddle::addContextExact(NVVMBuilder &v, const AttentionFrame &f,
         Value weight = v.add(weights, v.mul(key, 4));
         Values left;
         for (int64_t r = 0; r < 2 * rowSquares; ++r)
-          left.push_back(v.loadShared(v.f32(), weight,
-                                      f.layout.weights + 8 * r * rowBytes));
+          left.push_back(v.loadShared(
+              v.f32(), weight, f.layout.getWeights() + 8 * r * rowBytes));
         Value from =
             v.add(v.add(values, v.mul(key, f.swizzle.rowBytes)),
                   v.flip(v.mul(f.own.column, 4), v.mul(v.both(key, 7), 16)));
         Values next(carried);
         for (int64_t n = 0; n < channelSquares; ++n) {
           auto [at, offset] = f.swizzle.move(v, from, 0, 32 * n);
-          Value right = v.loadShared(pair, at, f.layout.values + offset, 8);
+          Value right =
+              v.loadShared(pair, at, f.layout.getValues() + offset, 8);
           for (int64_t m = 0; m < rowSquares; ++m)
             for (int64_t k = 0; k < 4; ++k) {
               Value &sum = next[(m * channelSquares + n) * 4 + k];

@@ -25,12 +25,14 @@ using Values = NVVMBuilder::Values;
 
 KeyTile KeyPass::tile(NVVMBuilder &v, Value index, int64_t keys, Value stage,
                       bool partial) const {
-  int64_t form = partial ? KeyTile::Partial : 0;
+  using shed::TileForm;
+  TileForm form = partial ? TileForm::Partial : TileForm::Whole;
   if (source)
-    form |=
-        source->hasGaps() ? KeyTile::Listed | KeyTile::Blocks : KeyTile::Listed;
+    form = form | TileForm::Listed;
+  if (source && source->hasGaps())
+    form = form | TileForm::Blocks;
   if (filter)
-    form |= KeyTile::Marked;
+    form = form | TileForm::Marked;
   return {index, v.mul(index, keys),         stage,
           count, source ? v.word(0) : first, form};
 }
@@ -75,7 +77,8 @@ KeyPass AttentionOpening::keyPass(shed::ForKeysOp loop) {
   if (std::optional<shed::KeyEntries> entries = over.getEntries()) {
     KeyList keyList = list(*entries);
     pass.source.emplace(v, keyList.encoding, keys);
-    pass.source->open(keyList, n, part.thread, v.add(shared, layout.source));
+    pass.source->open(keyList, n, part.thread,
+                      v.add(shared, layout.getSource()));
     pass.count = pass.source->count();
   } else {
     // A range [first, end), which the sets before it shorten.
@@ -115,7 +118,7 @@ void AttentionOpening::bringTile(KeyPass &pass, Value tile, Value stage,
     const bool gaps = pass.source && pass.source->hasGaps();
     if (pass.filter)
       pass.filter->mark(
-          tile, pass.count, part.thread, v.add(shared, layout.filter),
+          tile, pass.count, part.thread, v.add(shared, layout.getFilter()),
           [&](Value rank) {
             return pass.source ? pass.source->key(rank)
                                : v.add(pass.first, rank);
@@ -175,7 +178,7 @@ Value AttentionOpening::writePass(shed::ForKeysOp loop, Value softmax) {
       v.awaitCopies(0);
       v.barrier();
     }
-    bringTile(pass, v.word(t), v.word(t * layout.stageBytes), cursor);
+    bringTile(pass, v.word(t), v.word(t * stageBytes), cursor);
     cursor = advance(pass, cursor);
   }
   finishQueries(stages - 1);
@@ -183,9 +186,8 @@ Value AttentionOpening::writePass(shed::ForKeysOp loop, Value softmax) {
   // Carried: the stages of the tile at hand and of the one being brought, where
   // the latter comes from, then the softmax.
   auto nextStage = [&](Value stage) {
-    Value last =
-        v.compare(CmpIPredicate::eq, stage, (stages - 1) * layout.stageBytes);
-    return v.select(last, v.word(0), v.add(stage, layout.stageBytes));
+    Value last = v.compare(CmpIPredicate::eq, stage, (stages - 1) * stageBytes);
+    return v.select(last, v.word(0), v.add(stage, stageBytes));
   };
   auto carry = [&](Value stage, Value next, Cursor from, Value softmax) {
     Values values = {stage, next};
@@ -219,8 +221,8 @@ Value AttentionOpening::writePass(shed::ForKeysOp loop, Value softmax) {
       return carry(nextStage(now[0]), nextStage(now[1]), next, softmax);
     });
   };
-  Values carried = carry(v.word(0), v.word((stages - 1) * layout.stageBytes),
-                         cursor, softmax);
+  Values carried =
+      carry(v.word(0), v.word((stages - 1) * stageBytes), cursor, softmax);
   // A filter marks what lies behind the end, too.
   if (pass.filter || cast<shed::KeySet>(loop.getOver()).isShort()) {
     carried = runTiles(v.word(0), pass.tiles, true, false, carried);
@@ -255,7 +257,10 @@ Value AttentionOpening::writeKeys(shed::ForKeysOp loop, const KeyTile &tile,
   Block &body = loop.getBody().front();
   IRMapping values = tiles;
   Value keys = body.getArgument(0);
-  values.map(keys, asTile(v, keys.getType(), tile.values(v)));
+  values.map(keys, shed::KeysAtOp::create(v.b, keys.getType(), tile.index,
+                                          tile.rank, tile.stage, tile.count,
+                                          tile.first, tile.form)
+                       .getResult());
   values.map(body.getArgument(1), softmax);
   for (Operation &op : body.without_terminator())
     v.b.clone(op, values);

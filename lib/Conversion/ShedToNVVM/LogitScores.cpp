@@ -228,7 +228,7 @@ static void poolQueries(NVVMBuilder &v, const SelectFrame &f,
                 means.push_back(v.mulf(sum, share));
               const auto bytes = static_cast<int64_t>(4 * sums.size());
               storeFloats(v, means, v.add(to, v.mul(chunk, bytes)),
-                          f.layout.queries);
+                          f.layout.getQueries());
             });
   });
 }
@@ -240,7 +240,7 @@ static void scoreBlocks(NVVMBuilder &v, const SelectFrame &f,
   constexpr int64_t together = shed::blocksTogether;
   HeadRows keys{keysOf(v, f, head), f.keyStride, Value()};
   const int64_t meanBytes = 4 * f.channels + 16;
-  Value own = v.add(v.add(f.shared, f.layout.keys),
+  Value own = v.add(v.add(f.shared, f.layout.getKeys()),
                     v.mul(f.warp, together * meanBytes));
   v.loop(v.mul(f.warp, together), count, together * f.warps, [&](Value first) {
     v.warpBarrier(); // the last means have been read
@@ -266,7 +266,7 @@ static void scoreBlocks(NVVMBuilder &v, const SelectFrame &f,
                  [&](Value byte, ValueRange carried) -> Values {
                    Values next(carried);
                    Value left = v.loadShared(fourFloats(v), v.add(query, byte),
-                                             f.layout.queries, 16);
+                                             f.layout.getQueries(), 16);
                    for (int64_t i = 0; i < together; ++i) {
                      Value right = v.loadShared(fourFloats(v), v.add(own, byte),
                                                 i * meanBytes, 16);
@@ -302,7 +302,8 @@ static void splitQueries(NVVMBuilder &v, const SelectFrame &f,
   auto sum = [&](Value slot, Value first, Value end) {
     Value to = v.add(f.shared, v.mul(slot, sumBytes));
     sumRows(v, f, queries, first, end, [&](Value chunk, ValueRange sums) {
-      storeFloats(v, sums, v.add(to, v.mul(chunk, 4 * each)), f.layout.keys);
+      storeFloats(v, sums, v.add(to, v.mul(chunk, 4 * each)),
+                  f.layout.getKeys());
     });
   };
   if (f.ofRange) {
@@ -331,8 +332,9 @@ static void splitQueries(NVVMBuilder &v, const SelectFrame &f,
       for (int64_t i = 0; i < each; i += 4) {
         Values sums(4);
         for (int64_t slot = 0; slot < (f.ofRange ? f.warps : 1); ++slot) {
-          Value four = v.loadShared(
-              fourFloats(v), from, f.layout.keys + slot * sumBytes + 4 * i, 16);
+          Value four =
+              v.loadShared(fourFloats(v), from,
+                           f.layout.getKeys() + slot * sumBytes + 4 * i, 16);
           for (int64_t c = 0; c < 4; ++c) {
             Value part = v.extract(four, c);
             sums[c] = slot ? v.addf(sums[c], part) : part;
@@ -350,7 +352,7 @@ static void splitQueries(NVVMBuilder &v, const SelectFrame &f,
     Value to =
         v.add(v.add(f.shared, v.mul(part, f.rowBytes)), v.mul(chunk, 16));
     if (f.exact)
-      return storeFloats(v, means, to, f.layout.queries);
+      return storeFloats(v, means, to, f.layout.getQueries());
     Values parts, rests;
     for (int64_t i = 0; i < each; i += 2) {
       parts.push_back(v.pack(f.element, means[i], means[i + 1]));
@@ -358,9 +360,9 @@ static void splitQueries(NVVMBuilder &v, const SelectFrame &f,
       rests.push_back(
           v.pack(f.element, v.subf(means[i], low), v.subf(means[i + 1], high)));
     }
-    v.storeShared(v.makeVector(parts), to, f.layout.queries, 16);
+    v.storeShared(v.makeVector(parts), to, f.layout.getQueries(), 16);
     v.storeShared(v.makeVector(rests), to,
-                  f.layout.queries + f.rows * f.rowBytes, 16);
+                  f.layout.getQueries() + f.rows * f.rowBytes, 16);
   });
 }
 
@@ -450,12 +452,13 @@ Value mlir::heddle::leastScore(NVVMBuilder &v, const SelectFrame &f,
   own = v.reduceLanes(own, 32, least);
   v.barrier(); // the last list has been made here
   v.when(v.compare(CmpIPredicate::eq, f.lane, int64_t(0)), [&] {
-    v.storeShared(own, v.add(f.shared, v.mul(f.warp, 4)), f.layout.lse);
+    v.storeShared(own, v.add(f.shared, v.mul(f.warp, 4)), f.layout.getLse());
   });
   v.barrier();
-  Value all = v.loadShared(v.f32(), f.shared, f.layout.lse);
+  Value all = v.loadShared(v.f32(), f.shared, f.layout.getLse());
   for (int64_t i = 1; i < f.warps; ++i)
-    all = least(all, v.loadShared(v.f32(), f.shared, f.layout.lse + 4 * i));
+    all =
+        least(all, v.loadShared(v.f32(), f.shared, f.layout.getLse() + 4 * i));
   v.barrier(); // lists are made there
   return all;
 }

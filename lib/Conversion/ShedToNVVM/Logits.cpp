@@ -39,7 +39,8 @@ static void maskEnd(NVVMBuilder &v, const AttentionFrame &f, Logits &logits,
 static void maskFiltered(NVVMBuilder &v, const AttentionFrame &f,
                          Logits &logits, const KeyTile &tile) {
   assert(!f.split && "the filter counts keys from the tile's first on");
-  Value lowest = v.real(-infinity), filter = v.add(f.shared, f.layout.filter);
+  Value lowest = v.real(-infinity),
+        filter = v.add(f.shared, f.layout.getFilter());
   KeyFilter marks(v, {}, {}, f.tiling.getKeys());
   for (int64_t n = 0; n < f.keySquares; ++n) {
     Value word =
@@ -56,9 +57,9 @@ static void maskFiltered(NVVMBuilder &v, const AttentionFrame &f,
 
 void mlir::heddle::maskMissing(NVVMBuilder &v, const AttentionFrame &f,
                                Logits &logits, const KeyTile &tile) {
-  if (tile.is(KeyTile::Marked))
+  if (tile.is(shed::TileForm::Marked))
     maskFiltered(v, f, logits, tile);
-  else if (tile.is(KeyTile::Partial))
+  else if (tile.is(shed::TileForm::Partial))
     maskEnd(v, f, logits, tile);
 }
 
@@ -71,23 +72,23 @@ Values AttentionFrame::rowPositions(NVVMBuilder &v) const {
   Value ownPositions = v.add(shared, v.mul(rowInTile(v, 0), 4));
   for (int64_t r = 0; r < 2 * rowSquares; ++r)
     positions.push_back(
-        v.loadShared(v.i32(), ownPositions, layout.positions + 8 * r * 4));
+        v.loadShared(v.i32(), ownPositions, layout.getPositions() + 8 * r * 4));
   return positions;
 }
 
 Values AttentionFrame::keyPositions(NVVMBuilder &v, const KeyTile &tile) const {
-  const bool blocks = tile.is(KeyTile::Blocks);
+  const bool blocks = tile.is(shed::TileForm::Blocks);
   IndexSource source(v, blocks ? shed::Encoding::Int32 : encoding,
                      tiling.getKeys());
-  if (tile.is(KeyTile::Listed))
-    source.resume(tile.count, blocks, v.add(shared, layout.source));
+  if (tile.is(shed::TileForm::Listed))
+    source.resume(tile.count, blocks, v.add(shared, layout.getSource()));
   Value rank = v.add(tile.rank, own.column);
   Values keys;
   for (int64_t k = 0; k < keySquares; ++k)
     for (int64_t e = 0; e < 2; ++e) {
       Value key = v.add(rank, 8 * k + e);
       // Ranks behind the pass's last are masked, whatever they compare with.
-      keys.push_back(tile.is(KeyTile::Listed)
+      keys.push_back(tile.is(shed::TileForm::Listed)
                          ? source.key(key)
                          : v.least(v.add(tile.first, key), v.add(n, -1)));
     }

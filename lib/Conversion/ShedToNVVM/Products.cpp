@@ -31,7 +31,7 @@ static Values queryFragment(NVVMBuilder &v, const AttentionFrame &f,
   }
   return f.loadFragment(v, f.own.rowsFirst,
                         v.mul(queries.row, f.swizzle.rowBytes),
-                        f.layout.queries, 16 * m, 32 * step, false);
+                        f.layout.getQueries(), 16 * m, 32 * step, false);
 }
 
 /// queries . keys, not yet scaled.
@@ -44,8 +44,9 @@ static Logits scoreProduct(NVVMBuilder &v, const AttentionFrame &f,
     for (int64_t m = 0; m < rows; ++m)
       left.push_back(queryFragment(v, f, queries, m, step));
     for (int64_t pair = 0; pair < columns / 2; ++pair) {
-      Values right = f.loadFragment(v, f.own.channelsFirst, keys.stage,
-                                    f.layout.keys, 16 * pair, 32 * step, false);
+      Values right =
+          f.loadFragment(v, f.own.channelsFirst, keys.stage, f.layout.getKeys(),
+                         16 * pair, 32 * step, false);
       for (int64_t m = 0; m < rows; ++m)
         for (int64_t half = 0; half < 2; ++half) {
           Value *sum = &logits.at(m, 2 * pair + half, 0);
@@ -75,8 +76,9 @@ void mlir::heddle::addContext(NVVMBuilder &v, const AttentionFrame &f,
               v.pack(f.element, weights.at(m, n, i), weights.at(m, n, i + 1)));
   for (int64_t pair = 0; pair < pairs; ++pair)
     for (int64_t n = 0; n < f.channelSquares; n += 2) {
-      Values right = f.loadFragment(v, f.own.rowsFirst, values.stage,
-                                    f.layout.values, 16 * pair, 16 * n, true);
+      Values right =
+          f.loadFragment(v, f.own.rowsFirst, values.stage, f.layout.getValues(),
+                         16 * pair, 16 * n, true);
       for (int64_t m = 0; m < f.rowSquares; ++m)
         for (int64_t half = 0; half < 2; ++half) {
           Value *sums = &softmax.context[(m * f.channelSquares + n + half) * 4];

@@ -102,13 +102,10 @@ class SelectFrame {
 public:
   using Values = NVVMBuilder::Values;
 
-  /// `kernel` is of kind select and has an mma_tiling.
-  explicit SelectFrame(shed::KernelOp kernel);
-
-  /// Offsets into shared memory. TopK takes it over from the start.
-  struct SharedLayout {
-    int64_t queries = 0, lse = 0, inverses = 0, keys = 0, bytes = 0;
-  };
+  /// Facts of a kernel of kind select or of its task, but for the layout.
+  template <typename Op> SelectFrame(Op op, int64_t group);
+  /// All that a task has.
+  explicit SelectFrame(shed::SelectTaskOp task);
 
   Value field(NVVMBuilder &v, Type type, size_t offset) const;
   /// Rows that have groups.
@@ -132,6 +129,7 @@ public:
   }
 
   // Facts of the kernel.
+  shed::MmaTilingAttr tiling;
   Type element;
   bool exact; ///< f32
   shed::Encoding encoding;
@@ -151,12 +149,12 @@ public:
   bool ofRange;       ///< one group, of some of the rows
   bool byLogits;      ///< scores by mean logits: rows are means of groups
   int64_t pooled;     ///< scores that are pooled, or 0
-  SharedLayout layout;
+  /// TopK takes shared memory over from the start.
+  shed::SharedLayoutAttr layout;
 
   // Values of the function.
   Value args, n, thread, lane, warp, shared, scratch;
   Value rowBegin, rowEnd; ///< i32: rows that have groups
-  Value lists;            ///< i32: rows of lists
   Value headsPerList;     ///< i32
   Value keyStride;        ///< i64, bytes
   Value factor;           ///< scale * log2(e)
@@ -166,12 +164,6 @@ public:
   Values chunkPlaces;
   /// The task: a row of lists, and the first of `parts` groups.
   Value list, first;
-};
-
-/// Ops on tiles below `root` whose kernel has been opened.
-struct OpenSelection {
-  Operation *root;
-  SelectFrame frame;
 };
 
 /// K . Q, unscaled, of the warp's keys, `fragments` (none for f32), and the
@@ -190,7 +182,7 @@ Value leastScore(NVVMBuilder &v, const SelectFrame &f, Value scores,
 /// Opens the entry of a select kernel before the op: passes over queries and
 /// keys are loops with copies, around clones of the ops on tiles. Fails, with
 /// an error on it, for a tiling that can't be expressed.
-FailureOr<OpenSelection> openSelection(shed::KernelOp kernel);
+LogicalResult openSelection(shed::KernelOp kernel);
 
 /// A constant that LLVM doesn't know, so that it leaves a loop rolled: unrolled
 /// ones would keep an address in registers for each of their steps.

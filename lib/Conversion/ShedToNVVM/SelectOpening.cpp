@@ -26,9 +26,9 @@ using arith::CmpIPredicate;
 
 static constexpr float log2e = 1.44269504088896341f;
 
-/// The op that ends the kernel.
-static shed::TopKOp choiceOf(shed::KernelOp kernel) {
-  return cast<shed::TopKOp>(kernel.getBody().front().back());
+/// The op that ends a kernel or task.
+template <typename Op> static shed::TopKOp choiceOf(Op op) {
+  return cast<shed::TopKOp>(op.getBody().front().back());
 }
 
 /// The most 8-row squares that are worked on together.
@@ -50,38 +50,64 @@ Value mlir::heddle::hiddenWord(NVVMBuilder &v, int64_t value) {
       .getRes();
 }
 
-SelectFrame::SelectFrame(shed::KernelOp kernel)
-    : element(kernel.getElement()), exact(element.isF32()),
-      encoding(kernel.getEncoding().value_or(shed::Encoding::Int32)),
-      channels(kernel.getHeadDim()), rowBytes(channels * (exact ? 4 : 2)),
+template <typename Op>
+SelectFrame::SelectFrame(Op op, int64_t group)
+    : tiling(cast<shed::MmaTilingAttr>(op.getTilingAttr())),
+      element(op.getElement()), exact(element.isF32()),
+      encoding(op.getEncoding().value_or(shed::Encoding::Int32)),
+      channels(op.getHeadDim()), rowBytes(channels * (exact ? 4 : 2)),
       chunks(rowBytes / 16), swizzled(rowBytes % 128 == 0),
-      threads(kernel.getTilingAs<shed::MmaTilingAttr>().getThreads()),
-      warps(kernel.getTilingAs<shed::MmaTilingAttr>().getWarps()),
-      group(*kernel.getGroup()),
-      rows(kernel.getTilingAs<shed::MmaTilingAttr>().getQueryRows()),
-      partRows(std::min(group, rows)), parts(rows / partRows),
-      keySquares(kernel.getTilingAs<shed::MmaTilingAttr>().getKeys() / warps /
-                 16),
+      threads(tiling.getThreads()), warps(tiling.getWarps()), group(group),
+      rows(tiling.getQueryRows()), partRows(std::min(group, rows)),
+      parts(rows / partRows), keySquares(tiling.getKeys() / warps / 16),
       tileKeys(16 * keySquares), rowSquares(squaresTogether(partRows, exact)),
-      blocks(choiceOf(kernel).getBlocks()),
-      sharesLists(kernel.getSharedLists()),
+      blocks(choiceOf(op).getBlocks()), sharesLists(op.getSharedLists()),
       ofRange(group == ::heddle::bundle::groupOfAll),
-      byLogits(choiceOf(kernel).isByLogits()),
-      pooled(static_cast<int64_t>(choiceOf(kernel).getPooled().value_or(0))) {
-  int64_t keyBytes = tileKeys * rowBytes;
-  layout.lse = rows * rowBytes;
-  if (byLogits) {
-    parts = ofRange ? 1 : rows / shed::rowsForMean;
-    rows = llvm::alignTo(parts, 8);
-    layout.lse = shed::meanBytes(kernel, rows);
-    if (blocks)
-      keyBytes = shed::meanBytes(kernel, shed::blocksTogether);
-    else if (!exact)
-      rowSquares = rows / 4; // of both halves of means
-  }
-  layout.inverses = layout.lse + std::max(rows, warps) * 4;
-  layout.keys = llvm::alignTo(layout.inverses + parts * 4, 128);
-  layout.bytes = std::max(layout.keys + warps * keyBytes, TopK::sharedBytes());
+      byLogits(choiceOf(op).isByLogits()),
+      pooled(static_cast<int64_t>(choiceOf(op).getPooled().value_or(0))) {
+  if (!byLogits)
+    return;
+  parts = ofRange ? 1 : rows / shed::rowsForMean;
+  rows = llvm::alignTo(parts, 8);
+  if (!blocks && !exact)
+    rowSquares = rows / 4; // of both halves of means
+}
+
+SelectFrame::SelectFrame(shed::SelectTaskOp task)
+    : SelectFrame(task, task.getGroup()) {
+  layout = task.getLayout();
+  args = task.getArgs();
+  scratch = task.getScratch();
+  n = task.getN();
+  rowBegin = task.getFirstRow();
+  rowEnd = task.getEndRow();
+  headsPerList = task.getHeads();
+  keyStride = task.getKeyStride();
+  factor = task.getFactor();
+  shared = task.getShared();
+  thread = task.getThread();
+  lane = task.getLane();
+  warp = task.getWarp();
+  warpKeys = task.getWarpKeys();
+  chunkPlaces = {task.getEvenChunk(), task.getOddChunk()};
+  list = task.getList();
+  first = task.getFirstGroup();
+}
+
+static shed::SharedLayoutAttr layOut(shed::KernelOp kernel,
+                                     const SelectFrame &f) {
+  const int64_t lse =
+      f.byLogits ? shed::meanBytes(kernel, f.rows) : f.rows * f.rowBytes;
+  const int64_t inverses = lse + std::max(f.rows, f.warps) * 4;
+  const int64_t keys = llvm::alignTo(inverses + f.parts * 4, 128);
+  const int64_t warpBytes = f.scoresBlocks()
+                                ? shed::meanBytes(kernel, shed::blocksTogether)
+                                : f.tileKeys * f.rowBytes;
+  return shed::SharedLayoutAttr::get(
+      kernel.getContext(), /*queries=*/0, keys,
+      std::max(keys + f.warps * warpBytes, TopK::sharedBytes()), /*values=*/0,
+      /*weights=*/0, /*source=*/0, /*filter=*/0, /*positions=*/0, lse,
+      inverses);
 }
 
 Value SelectFrame::field(NVVMBuilder &v, Type type, size_t offset) const {
@@ -171,15 +197,14 @@ Values SelectFrame::loadKeyFragments(NVVMBuilder &v) const {
 }
 
 static LogicalResult check(shed::KernelOp kernel, const SelectFrame &f) {
-  auto tiling = kernel.getTilingAs<shed::MmaTilingAttr>();
   if (f.group < 16 || !llvm::isPowerOf2_64(f.group))
     return kernel.emitOpError()
            << "has groups of " << f.group
            << " rows; CUDA kernels select for a power of two from 16 rows on";
   if (f.keySquares < 1 || f.keySquares > 4 ||
-      f.tileKeys * f.warps != tiling.getKeys())
+      f.tileKeys * f.warps != f.tiling.getKeys())
     return kernel.emitOpError()
-           << "has tiles of " << tiling.getKeys() << " keys for " << f.warps
+           << "has tiles of " << f.tiling.getKeys() << " keys for " << f.warps
            << " warps; a select kernel takes 16, 32 or 64 for each warp";
   return success();
 }
@@ -200,10 +225,11 @@ struct QueryPass {
 class SelectOpening : public SelectFrame {
 public:
   SelectOpening(NVVMBuilder &v, shed::KernelOp kernel)
-      : SelectFrame(kernel), v(v), kernel(kernel) {}
+      : SelectFrame(kernel, *kernel.getGroup()), v(v), kernel(kernel) {
+    layout = layOut(kernel, *this);
+  }
 
-  /// The function.
-  Operation *write();
+  void write();
 
 private:
   void loadArguments();
@@ -224,6 +250,7 @@ private:
 
   NVVMBuilder &v;
   shed::KernelOp kernel;
+  Value lists;     ///< i32: rows of lists
   IRMapping tiles; ///< from the kernel's values to those at hand
 };
 } // namespace
@@ -257,7 +284,7 @@ void SelectOpening::loadArguments() {
   warp = v.quotient(thread, 32);
   shared = v.sharedBase();
   warpKeys =
-      v.add(v.add(shared, layout.keys), v.mul(warp, tileKeys * rowBytes));
+      v.add(v.add(shared, layout.getKeys()), v.mul(warp, tileKeys * rowBytes));
   Value row = v.quotient(lane, 4), chunk = v.both(lane, 3);
   Value place = v.mul(row, rowBytes);
   Value even = chunk, odd = v.add(chunk, 4);
@@ -277,6 +304,14 @@ void SelectOpening::loadArguments() {
 /// What is worked on in place is in scratch: a mass begins and ends in its
 /// rows.
 void SelectOpening::writeTask() {
+  auto task = shed::SelectTaskOp::create(
+      v.b, kernel.getElementAttr(), kernel.getHeadDimAttr(),
+      kernel.getEncodingAttr(), tiling, layout, kernel.getGroupAttr(),
+      kernel.getSharedListsAttr(), args, scratch, n, rowBegin, rowEnd,
+      headsPerList, keyStride, factor, shared, thread, lane, warp, warpKeys,
+      chunkPlaces[0], chunkPlaces[1], list, first);
+  OpBuilder::InsertionGuard guard(v.b);
+  v.b.createBlock(&task.getBody());
   for (Operation &op : kernel.getBody().front()) {
     v.b.setLoc(op.getLoc());
     if (auto init = dyn_cast<shed::MassInitOp>(op))
@@ -408,8 +443,8 @@ void SelectOpening::writeKeys(shed::ForKeysOp loop, const QueryPass &pass,
                    ScoredRows rows{square, v.add(row, square), pass.head};
                    return {writeTile(loop, keys, rows, carried[0])};
                  })[0];
-      Value inverse =
-          v.loadShared(v.f32(), v.add(shared, v.mul(part, 4)), layout.inverses);
+      Value inverse = v.loadShared(v.f32(), v.add(shared, v.mul(part, 4)),
+                                   layout.getInverses());
       SmallVector<Type> types(2 * keySquares, v.f32());
       types.push_back(v.i32());
       Mass sums = Mass::of(asValues(v, types, added));
@@ -467,7 +502,7 @@ void SelectOpening::loadLse(const QueryPass &pass, Value row) {
                            lowest, negated)};
         },
         [&]() -> Values { return {lowest}; })[0];
-    v.storeShared(negated, v.add(shared, v.mul(i, 4)), layout.lse);
+    v.storeShared(negated, v.add(shared, v.mul(i, 4)), layout.getLse());
   });
 }
 
@@ -481,7 +516,7 @@ void SelectOpening::countRows(const QueryPass &pass) {
       count = v.mul(count, headsPerList);
     v.storeShared(
         v.divf(v.real(1.0f), arith::SIToFPOp::create(v.b, v.f32(), count)),
-        v.add(shared, v.mul(thread, 4)), layout.inverses);
+        v.add(shared, v.mul(thread, 4)), layout.getInverses());
   });
 }
 
@@ -497,7 +532,7 @@ void SelectOpening::copyQueries(Value base, Value firstRow, Value end) {
     if (swizzled)
       chunk = v.flip(chunk, v.mul(v.both(row, 1), 4));
     Value to = v.add(v.add(shared, v.mul(row, rowBytes)), v.mul(chunk, 16));
-    v.copyAsync(to, layout.queries, from,
+    v.copyAsync(to, layout.getQueries(), from,
                 v.select(v.compare(CmpIPredicate::slt, at, end), v.word(16),
                          v.word(0)));
   });
@@ -548,11 +583,11 @@ void SelectOpening::storeScores(ValueRange sums, Value tile, Value to,
 // The kernel
 //===----------------------------------------------------------------------===//
 
-Operation *SelectOpening::write() {
+void SelectOpening::write() {
   EntryFacts facts;
   facts.threads = threads;
-  facts.sharedBytes = layout.bytes;
-  facts.blocks = kernel.getTilingAs<shed::MmaTilingAttr>().getBlocks();
+  facts.sharedBytes = layout.getBytes();
+  facts.blocks = tiling.getBlocks();
   facts.queryRows = std::min(group, ::heddle::bundle::maxQueryRows);
   if (scoresBlocks()) {
     facts.scratchBytes = 32 * (parts + 2);
@@ -564,7 +599,6 @@ Operation *SelectOpening::write() {
   }
   Values arguments = v.openEntry(kernel, kernel.getSymName(),
                                  {v.global(), v.global(), v.i64()}, facts);
-  Operation *function = v.b.getInsertionBlock()->getParentOp();
   Value sequence = v.blockId(NVVMBuilder::Axis::Z);
   Value block = v.blockId(NVVMBuilder::Axis::X);
   Value gridBlocks = v.gridSize(NVVMBuilder::Axis::X);
@@ -582,14 +616,13 @@ Operation *SelectOpening::write() {
     writeTask();
   });
   v.closeEntry();
-  return function;
 }
 
-FailureOr<OpenSelection> mlir::heddle::openSelection(shed::KernelOp kernel) {
+LogicalResult mlir::heddle::openSelection(shed::KernelOp kernel) {
   NVVMBuilder v(kernel.getLoc(), kernel.getContext());
   SelectOpening opening(v, kernel);
   if (failed(check(kernel, opening)))
     return failure();
-  Operation *function = opening.write();
-  return OpenSelection{function, opening};
+  opening.write();
+  return success();
 }

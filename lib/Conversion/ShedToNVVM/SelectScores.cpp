@@ -52,8 +52,9 @@ static Values multiply(NVVMBuilder &v, const SelectFrame &f, ValueRange keys,
   for (int64_t step = 0; step < f.channels / 32; ++step)
     for (int64_t r = 0; r < f.rowSquares; ++r) {
       auto [place, offset] = f.chunkAt(places, step);
-      Value quad = v.loadShared(
-          v.quad(), place, f.layout.queries + offset + r * 8 * f.rowBytes, 16);
+      Value quad =
+          v.loadShared(v.quad(), place,
+                       f.layout.getQueries() + offset + r * 8 * f.rowBytes, 16);
       for (int64_t k = 0; k < f.keySquares; ++k) {
         auto *sum = &sums[(r * f.keySquares + k) * 4];
         // Words of rows l / 4 and l / 4 + 8 of the square of keys.
@@ -87,7 +88,7 @@ static Values multiplyExact(NVVMBuilder &v, const SelectFrame &f, Value row) {
         Value queries[2], keyByte = v.flip(byte, flip);
         for (int64_t i = 0; i < 2; ++i)
           queries[i] = v.loadShared(floats, v.add(query, v.flip(byte, 64 * i)),
-                                    f.layout.queries + i * f.rowBytes, 16);
+                                    f.layout.getQueries() + i * f.rowBytes, 16);
         for (int64_t half = 0; half < 2 * f.keySquares; ++half) {
           Value keys = v.loadShared(floats, v.add(key, keyByte),
                                     half * 8 * f.rowBytes, 16);
@@ -174,7 +175,7 @@ struct LowerColumnMass : FramePattern<shed::ColumnMassOp, SelectFrame> {
     Value lse = v.add(f.shared, v.mul(column, 4));
     for (int64_t r = 0; r < f.rowSquares; ++r) {
       Value pair = v.loadShared(VectorType::get(2, v.f32()), lse,
-                                f.layout.lse + r * 32, 8);
+                                f.layout.getLse() + r * 32, 8);
       Value negated[] = {v.extract(pair, 0), v.extract(pair, 1)};
       for (int64_t k = 0; k < f.keySquares; ++k)
         for (int64_t i = 0; i < 4; ++i) {

@@ -12,7 +12,6 @@
 
 #include "heddle/Conversion/CheckForms.h"
 #include "heddle/Conversion/Passes.h"
-#include "heddle/Dialect/Shed/IR/MmaTiling.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -46,12 +45,9 @@ KeyTile KeyTile::of(ValueRange values) {
   APInt form;
   [[maybe_unused]] bool known = matchPattern(values[5], m_ConstantInt(&form));
   assert(known && "the form of a tile is a constant");
-  return {values[0], values[1], values[2],
-          values[3], values[4], form.getSExtValue()};
-}
-
-Values KeyTile::values(NVVMBuilder &v) const {
-  return {index, rank, stage, count, first, v.word(form)};
+  return {values[0], values[1],
+          values[2], values[3],
+          values[4], static_cast<shed::TileForm>(form.getZExtValue())};
 }
 
 QueryTile QueryTile::of(ValueRange values) {
@@ -98,11 +94,28 @@ template <typename Op> struct HandOn : OpConversionPattern<Op> {
     SmallVector<Value> values;
     for (ValueRange operand : adaptor.getOperands())
       llvm::append_range(values, operand);
+    SmallVector<Type> types;
+    if (failed(this->getTypeConverter()->convertTypes(op->getResultTypes(),
+                                                      types)) ||
+        TypeRange(ValueRange(values)) != TypeRange(types))
+      return rewriter.notifyMatchFailure(op, "a thread has other values of it");
     if (this->getTypeConverter()->isLegal(op->getResultTypes()))
       rewriter.replaceOp(op, values);
     else
       rewriter.replaceOpWithMultiple(op, ArrayRef<ValueRange>{values});
     return success();
+  }
+};
+
+struct LowerKeysAt : ValuesPattern<shed::KeysAtOp, PatternBuilder> {
+  using ValuesPattern::ValuesPattern;
+  SmallVector<Values> rewrite(shed::KeysAtOp op, Adaptor adaptor,
+                              PatternBuilder &v) const override {
+    Values values;
+    for (ValueRange operand : adaptor.getOperands())
+      llvm::append_range(values, operand);
+    values.push_back(v.word(static_cast<int64_t>(op.getForm())));
+    return {values};
   }
 };
 } // namespace
@@ -146,6 +159,7 @@ static void populatePatterns(TypeConverter &converter,
                              RewritePatternSet &patterns,
                              const AttentionFrame &f) {
   populateCommon(converter, patterns);
+  patterns.add<LowerKeysAt>(converter, patterns.getContext());
   const bool kept = f.tiling.getKeepQueries();
   addTiles(converter, 1 + (kept ? f.rowSquares * f.channels / 4 : 0),
            KeyTile::size, 4 * f.rowSquares * f.keySquares + 1, 0);
@@ -171,22 +185,23 @@ static void populatePatterns(TypeConverter &converter,
 }
 
 //===----------------------------------------------------------------------===//
-// Kernels
+// Tasks
 //===----------------------------------------------------------------------===//
 
-/// Lowers what stands below `root`.
-template <typename Frame>
-static LogicalResult lowerTiles(Operation *root, const Frame &frame,
-                                MorePatterns more) {
+/// Lowers what stands in a task, and puts it in the task's place.
+template <typename Frame, typename Task>
+static LogicalResult lowerTask(Task task, MorePatterns more) {
+  const Frame frame(task);
   TypeConverter converter;
-  ConversionTarget target(*root->getContext());
-  RewritePatternSet patterns(root->getContext());
+  ConversionTarget target(*task->getContext());
+  RewritePatternSet patterns(task->getContext());
   populatePatterns(converter, patterns, frame);
   if (more)
     more(converter, patterns);
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
   target.addIllegalDialect<shed::ShedDialect>();
+  target.addLegalOp<Task>();
   target.addDynamicallyLegalOp<UnrealizedConversionCastOp>(
       [&](Operation *op) { return converter.isLegal(op); });
   target.markUnknownOpDynamicallyLegal([&](Operation *op) {
@@ -194,41 +209,44 @@ static LogicalResult lowerTiles(Operation *root, const Frame &frame,
            converter.isLegal(op->getResultTypes());
   });
   FrozenRewritePatternSet frozen(std::move(patterns));
-  if (failed(checkForms(root->getRegions(), target, frozen, "on fragments")))
+  if (failed(checkForms(task->getRegions(), target, frozen, "on fragments")) ||
+      failed(applyPartialConversion(task, target, frozen)))
     return failure();
-  return applyPartialConversion(root, target, frozen);
+  task->getBlock()->getOperations().splice(
+      Block::iterator(task), task.getBody().front().getOperations());
+  task.erase();
+  return success();
 }
 
-LogicalResult mlir::heddle::lowerShedToNVVM(shed::KernelOp kernel,
+LogicalResult mlir::heddle::lowerShedToNVVM(Operation *root,
                                             MorePatterns more) {
-  if (!kernel.getTilingAs<shed::MmaTilingAttr>())
-    return kernel.emitOpError() << "has no tiling for a GPU; run "
-                                   "shed-choose-mma-tiles first";
-  if (failed(shed::verifyMmaTiling(kernel)))
+  SmallVector<Operation *> tasks;
+  const WalkResult walked =
+      root->walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
+        if (isa<shed::KernelOp>(op))
+          return op->emitOpError()
+                 << "is not pipelined; run shed-pipeline-copies first";
+        if (!isa<shed::AttentionTaskOp, shed::SelectTaskOp>(op))
+          return WalkResult::advance();
+        tasks.push_back(op);
+        return WalkResult::skip();
+      });
+  if (walked.wasInterrupted())
     return failure();
-  if (kernel.getKind() == shed::KernelKind::Attention) {
-    for (OpenAttention &way : openAttention(kernel))
-      if (failed(lowerTiles(way.root, way.frame, more)))
-        return failure();
-  } else {
-    FailureOr<OpenSelection> open = openSelection(kernel);
-    if (failed(open) || failed(lowerTiles(open->root, open->frame, more)))
-      return failure();
-  }
-  kernel.erase();
-  return success();
+  return success(llvm::all_of(tasks, [&](Operation *op) {
+    if (auto task = dyn_cast<shed::SelectTaskOp>(op))
+      return succeeded(lowerTask<SelectFrame>(task, more));
+    return succeeded(
+        lowerTask<AttentionFrame>(cast<shed::AttentionTaskOp>(op), more));
+  }));
 }
 
 namespace {
 struct ConvertShedToNVVM
     : mlir::heddle::impl::ConvertShedToNVVMBase<ConvertShedToNVVM> {
   void runOnOperation() override {
-    SmallVector<shed::KernelOp> kernels;
-    getOperation().walk(
-        [&](shed::KernelOp kernel) { kernels.push_back(kernel); });
-    for (shed::KernelOp kernel : kernels)
-      if (failed(lowerShedToNVVM(kernel)))
-        return signalPassFailure();
+    if (failed(lowerShedToNVVM(getOperation())))
+      signalPassFailure();
   }
 };
 } // namespace

@@ -158,7 +158,7 @@ static void mergeSplit(NVVMBuilder &v, const AttentionFrame &f, Softmax &s) {
       v.when(gives, [&] {
         for (int64_t i = 0; i < size; i += 4)
           v.storeShared(v.makeVector(ArrayRef<Value>(before).slice(i, 4)),
-                        place, f.layout.keys + i / 4 * 512, 16);
+                        place, f.layout.getKeys() + i / 4 * 512, 16);
       });
       v.barrier();
       Values merged = v.choose(
@@ -167,7 +167,7 @@ static void mergeSplit(NVVMBuilder &v, const AttentionFrame &f, Softmax &s) {
           [&] {
             return mergedWith(v, f, s, [&](int64_t first) {
               return v.loadShared(VectorType::get(4, v.f32()), place,
-                                  f.layout.keys + first / 4 * 512, 16);
+                                  f.layout.getKeys() + first / 4 * 512, 16);
             });
           },
           [&] { return before; });
@@ -213,7 +213,7 @@ static void storeContext(NVVMBuilder &v, const AttentionFrame &f,
           f.swizzle.move(v, place, 8 * r, 8 * f.elementBytes * c);
       Value pair =
           f.exact ? v.makeVector({low, high}) : v.pack(f.element, low, high);
-      v.storeShared(pair, to, f.layout.queries + offset, f.exact ? 8 : 4);
+      v.storeShared(pair, to, f.layout.getQueries() + offset, f.exact ? 8 : 4);
     }
   }
   v.warpBarrier();
@@ -237,7 +237,7 @@ static void storeContext(NVVMBuilder &v, const AttentionFrame &f,
     v.when(v.compare(CmpIPredicate::sgt, left, r), [&] {
       for (int64_t c = 0; c < f.swizzle.rowBytes; c += f.copyLanes * 16) {
         auto [at, offset] = f.swizzle.move(v, from, r, c);
-        v.store(v.loadShared(v.quad(), at, f.layout.queries + offset, 16),
+        v.store(v.loadShared(v.quad(), at, f.layout.getQueries() + offset, 16),
                 v.at(v.at(to, v.mul(stride, r)), c), 16);
       }
     });

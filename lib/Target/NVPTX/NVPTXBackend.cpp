@@ -62,6 +62,8 @@ public:
   chooseEncodings(ArrayRef<bundle::Selection> selections) const override;
   void populateTilePasses(OpPassManager &pm,
                           const KernelForms &forms) const override;
+  bool hasPipelines() const override { return true; }
+  void populatePipelinePasses(OpPassManager &pm) const override;
   void populateMachinePasses(OpPassManager &pm) const override;
   std::string identity() const override;
   FailureOr<SmallVector<CodeSection>>
@@ -129,15 +131,20 @@ void NVPTXBackend::populateTilePasses(OpPassManager &pm,
   pm.addPass(shed::createShedAddRowKernels(forms.elementTypes, forms.rowOps));
 }
 
-void NVPTXBackend::populateMachinePasses(OpPassManager &pm) const {
-  pm.addPass(createConvertShedRowsToNVVM());
+void NVPTXBackend::populatePipelinePasses(OpPassManager &pm) const {
   if (usesWarpgroups()) {
     pm.addPass(createConvertShedToWarp());
     pm.addPass(warp::createWarpSpecializeRoles());
     pm.addPass(warp::createWarpVerifyPipelines({target.sharedBytesPerBlock()}));
-    pm.addPass(createConvertWarpToNVVM());
   }
+  pm.addPass(createShedPipelineCopies());
+}
+
+void NVPTXBackend::populateMachinePasses(OpPassManager &pm) const {
+  if (usesWarpgroups())
+    pm.addPass(createConvertWarpToNVVM());
   pm.addPass(createConvertShedToNVVM());
+  pm.addPass(createConvertShedRowsToNVVM());
   // All further simplification is LLVM's: canonicalization here would take
   // twice the time of the rest of this level and change nothing after it.
   pm.addPass(createCSEPass());

@@ -49,6 +49,7 @@ std::optional<CudaKernel> test::compilePortable(shed::KernelOp kernel) {
   OwningOpRef<ModuleOp> module = moduleOf(kernel);
   PassManager pm(module->getContext());
   pm.addPass(shed::createShedChooseMmaTiles());
+  pm.addPass(mlir::heddle::createShedPipelineCopies());
   pm.addPass(mlir::heddle::createConvertShedToNVVM());
   pm.addPass(createCSEPass());
   if (failed(pm.run(*module))) {

@@ -109,7 +109,8 @@ protected:
   }
 
   AttentionResult run(mlir::heddle::MorePatterns more) {
-    if (failed(mlir::heddle::lowerShedToNVVM(kernel(), more))) {
+    if (failed(mlir::heddle::pipelineCopies(kernel())) ||
+        failed(mlir::heddle::lowerShedToNVVM(*module, more))) {
       ADD_FAILURE() << "is not lowered";
       return {};
     }
@@ -159,7 +160,8 @@ TEST_F(Patterns, WithoutOneAnOperationIsNamed) {
     said += diagnostic.str();
     return success();
   });
-  EXPECT_TRUE(failed(mlir::heddle::lowerShedToNVVM(kernel())));
+  ASSERT_TRUE(succeeded(mlir::heddle::pipelineCopies(kernel())));
+  EXPECT_TRUE(failed(mlir::heddle::lowerShedToNVVM(*module)));
   EXPECT_NE(said.find("'test.twice' op has no form on fragments"),
             std::string::npos)
       << said;

@@ -147,8 +147,10 @@ TEST_P(Examples, AssembleWithNothingSlow) {
   ASSERT_TRUE(static_cast<bool>(backend));
   OwningOpRef<ModuleOp> module = kernelsOfAll(**backend);
   ASSERT_FALSE(HasFailure());
-  run(*module,
-      [&](OpPassManager &pm) { (*backend)->populateMachinePasses(pm); });
+  run(*module, [&](OpPassManager &pm) {
+    (*backend)->populatePipelinePasses(pm);
+    (*backend)->populateMachinePasses(pm);
+  });
   ASSERT_FALSE(HasFailure());
   auto sections = (*backend)->generateCode(*module, /*cache=*/nullptr);
   ASSERT_TRUE(succeeded(sections));

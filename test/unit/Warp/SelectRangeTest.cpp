@@ -104,6 +104,7 @@ Code compile(const Form &form) {
                       shed::ShedDialect>();
   auto module = parseSourceString<ModuleOp>(text, &context);
   PassManager pm(&context);
+  pm.addPass(mlir::heddle::createShedPipelineCopies());
   pm.addPass(mlir::heddle::createConvertShedToNVVM());
   pm.addPass(createCSEPass());
   if (!module || failed(pm.run(*module)))

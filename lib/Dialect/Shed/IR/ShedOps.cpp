@@ -276,8 +276,10 @@ LogicalResult TopKOp::verify() {
     if (getBlocks())
       return emitOpError() << "chooses blocks within a list, which only keys "
                               "are: drop `within`";
-    auto kernel = (*this)->getParentOfType<KernelOp>();
-    const auto group = static_cast<int64_t>(kernel.getGroup().value_or(1));
+    Operation *parent = (*this)->getParentOp();
+    auto task = dyn_cast<SelectTaskOp>(parent);
+    const auto group = static_cast<int64_t>(
+        task ? task.getGroup() : cast<KernelOp>(parent).getGroup().value_or(1));
     if (list.index != 0 || list.group % group)
       return emitOpError() << "chooses within list " << list.index
                            << " of groups of " << list.group

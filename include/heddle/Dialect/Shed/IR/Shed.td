@@ -7,3 +7,4 @@
 
 include "heddle/Dialect/Shed/IR/ShedOps.td"
 include "heddle/Dialect/Shed/IR/ShedRowOps.td"
+include "heddle/Dialect/Shed/IR/ShedTasks.td"

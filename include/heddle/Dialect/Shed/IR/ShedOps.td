@@ -261,13 +261,15 @@ def Shed_LogitMassOp : Shed_Op<"logit_mass"> {
   let assemblyFormat = "$mass attr-dict";
 }
 
-def Shed_StoreOp : Shed_Op<"store", [HasParent<"KernelOp">]> {
+def Shed_StoreOp : Shed_Op<"store", [
+    ParentOneOf<["KernelOp", "AttentionTaskOp"]>]> {
   let summary = "stores context / sum, and the log-sum-exp if the kernel writes it";
   let arguments = (ins Shed_Softmax:$state);
   let assemblyFormat = "$state attr-dict";
 }
 
-def Shed_TopKOp : Shed_Op<"top_k", [HasParent<"KernelOp">]> {
+def Shed_TopKOp : Shed_Op<"top_k", [
+    ParentOneOf<["KernelOp", "SelectTaskOp"]>]> {
   let summary = "stores the scores and the positions of the largest ones";
   let description = [{
     score_j = mass_j / rows of the group (and heads of a shared list), by a

@@ -508,12 +508,16 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
       continue; // of which no key is the best
     for (int64_t at = 0; at < 2 * kept; ++at) {
       // Of those that score alike the first are kept; where scores go by
-      // positions, any of the largest but for rounding.
+      // positions, any of the largest but for rounding, and so where functions
+      // make logits alike.
       const int32_t found = indices[static_cast<size_t>(at)];
       const bool own = at / kept <= tile;
       const int32_t expected = own ? best[at / kept][at % kept] : -1;
-      const bool any =
-          own && kernel.scores.usesPositions() && found >= 0 && found < scored;
+      bool any = own && !kernel.scores.empty() && found >= 0 && found < scored;
+      if (any && !kernel.scores.usesPositions()) {
+        const std::vector<double> &by = wanted[at / kept];
+        any = by[found] >= by[expected] - tolerance * std::abs(by[expected]);
+      }
       if (!any && found != expected)
         return Error("task " + std::to_string(tile) +
                      " selects other keys than those of the largest scores, or "

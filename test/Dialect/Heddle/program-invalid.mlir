@@ -364,7 +364,7 @@ heddle.schedule @R7 {
 // -----
 
 heddle.schedule @R7 {
-  // expected-error@+1 {{argument 'below' of salient must be more than 0 and at most 2, found 0/1}}
+  // expected-error@+1 {{argument 'below' of salient must be more than 0 and at most 2, found 0}}
   "heddle.recompute"() <{rule = #heddle.row_rule<salient(below = 0) in all>, operandSegmentSizes = array<i32: 0, 0, 0>}> : () -> ()
   attend dense
 }

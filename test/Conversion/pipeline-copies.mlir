@@ -14,7 +14,7 @@
 // CHECK: shed.attention_task element(bf16) head_dim(32)
 // CHECK-SAME: tiling(<query_rows = 16, warps = 1, keys = 16, stages = 2>)
 // CHECK-SAME: layout(<queries = 0, keys = 1024, bytes = 5120, values = 3072>)
-// CHECK-SAME: args(%{{.+}} : <1>) n(%[[COUNT:.+]]) head(
+// CHECK-SAME: args(%{{.+}} : !llvm.ptr<1>) n(%[[COUNT:.+]]) head(
 // CHECK-SAME: rows(%{{.+}} to %{{.+}}) factor(
 
 // The prologue: queries, then tile 0. A row of 64 bytes takes four lanes of 16
@@ -155,7 +155,7 @@ shed.kernel @list attention element(bf16) head_dim(32) encoding(uint16)
 // CHECK: scf.for
 // CHECK: shed.select_task element(bf16) head_dim(32) group(16) encoding(uint16)
 // CHECK-SAME: layout(<queries = 0, keys = 1152, bytes = {{[0-9]+}}, lse = 1024, inverses = 1088>)
-// CHECK-SAME: rows( to %{{[0-9]+}}) heads(
+// CHECK-SAME: rows(%{{[0-9]+}}) heads(
 // CHECK: %[[NONE:.+]] = builtin.unrealized_conversion_cast {{.*}} to !shed.mass
 // CHECK: nvvm.cp.async.shared.global
 // CHECK: nvvm.cp.async.wait.group 0

@@ -98,7 +98,7 @@ def Shed_AttentionTaskOp : Shed_TaskOp<"attention_task"> {
     `element` `(` $element `)` `head_dim` `(` $head_dim `)`
     (`writes_lse` $writes_lse^)? (`encoding` `(` $encoding^ `)`)?
     `tiling` `(` $tiling `)` `layout` `(` $layout `)`
-    `args` `(` $args `:` type($args) `)` `n` `(` $n `)` `head` `(` $head `)`
+    `args` `(` $args `:` qualified(type($args)) `)` `n` `(` $n `)` `head` `(` $head `)`
     `rows` `(` $first_row `to` $end_row `)` `factor` `(` $factor `)`
     `shared` `(` $shared `)`
     `warp` `(` $warp `,` $warp_row `,` $warp_bytes `)`
@@ -118,8 +118,8 @@ def Shed_SelectTaskOp : Shed_TaskOp<"select_task"> {
     * `args`: the task's `SelectArgs` (`bundle/abi/Abi.h`); `scratch`: the block's
       rows of scores, in global memory;
     * `n`: keys of the sequence;
-    * `rows`: the rows that have groups end here; those of one group of some of the
-      rows (`bundle::groupOfAll`) begin at the other;
+    * `rows`: where the rows that have groups end; and where they begin, with one
+      group of some of the rows (`bundle::groupOfAll`);
     * `heads`: query heads that share a list;
     * `key_stride`: bytes from a key to the next, i64;
     * `factor`: scale * log2(e);
@@ -145,8 +145,8 @@ def Shed_SelectTaskOp : Shed_TaskOp<"select_task"> {
     `element` `(` $element `)` `head_dim` `(` $head_dim `)` `group` `(` $group `)`
     (`shared_lists` $shared_lists^)? (`encoding` `(` $encoding^ `)`)?
     `tiling` `(` $tiling `)` `layout` `(` $layout `)`
-    `args` `(` $args `:` type($args) `)` `scratch` `(` $scratch `:` type($scratch) `)`
-    `n` `(` $n `)` `rows` `(` ($first_row^)? `to` $end_row `)` `heads` `(` $heads `)`
+    `args` `(` $args `:` qualified(type($args)) `)` `scratch` `(` $scratch `:` qualified(type($scratch)) `)`
+    `n` `(` $n `)` `rows` `(` $end_row (`from` $first_row^)? `)` `heads` `(` $heads `)`
     `key_stride` `(` $key_stride `)` `factor` `(` $factor `)`
     `shared` `(` $shared `)` `thread` `(` $thread `)` `lane` `(` $lane `)`
     `warp` `(` $warp `,` $warp_keys `)` `chunks` `(` $even_chunk `,` $odd_chunk `)`

@@ -504,25 +504,30 @@ Status heddle::rt::probeSelect(const Kernel &kernel,
     code(&args, 0, tile, scratch.data());
     if (Status status = checkScratch(scratch, variant, n); !status)
       return status;
-    if (!numbers)
-      continue; // of which no key is the best
     for (int64_t at = 0; at < 2 * kept; ++at) {
-      // Of those that score alike the first are kept; where scores go by
-      // positions, any of the largest but for rounding, and so where functions
-      // make logits alike.
+      const int64_t list = at / kept;
+      const bool own = list <= tile;
       const int32_t found = indices[static_cast<size_t>(at)];
-      const bool own = at / kept <= tile;
-      const int32_t expected = own ? best[at / kept][at % kept] : -1;
-      bool any = own && !kernel.scores.empty() && found >= 0 && found < scored;
-      if (any && !kernel.scores.usesPositions()) {
-        const std::vector<double> &by = wanted[at / kept];
-        any = by[found] >= by[expected] - tolerance * std::abs(by[expected]);
+      // Of those that score alike the first are kept.
+      bool right =
+          own ? numbers && found == best[list][at % kept] : found == -1;
+      // Where functions go by positions, or a score is no number, any may be
+      // the largest in f32; of two blocks under a function, either that scores
+      // within the tolerance.
+      if (own && !right && found >= 0 && found < scored &&
+          (at % kept == 0 || found > indices[static_cast<size_t>(at - 1)])) {
+        right = !numbers || kernel.scores.usesPositions();
+        if (!right && kernel.blocks && !kernel.scores.empty())
+          right = wanted[list][found] >=
+                  wanted[list][best[list].front()] * (1 - tolerance);
       }
-      if (!any && found != expected)
+      if (!right)
         return Error("task " + std::to_string(tile) +
                      " selects other keys than those of the largest scores, or "
                      "writes another task's list");
     }
+    if (!numbers)
+      continue; // scores are no numbers either
     for (int64_t at = 0; at < 2 * n; ++at) {
       float score = scores[static_cast<size_t>(at)];
       bool own = at / n <= tile && at % n < scored;

@@ -261,19 +261,39 @@ TEST(HostModule, RefusesOtherGroups) {
              "scores rows of other groups");
 }
 
+/// Why a bundle is refused whose "select16" is changed, or "".
+template <typename Change> static std::string whySelects(Change change) {
+  bundle::Manifest manifest = test::handManifest();
+  change(manifest.kernels[static_cast<size_t>(
+      test::kernelNamed(manifest, "select16"))]);
+  Result<bundle::Bundle> bundle = test::makeBundle(manifest, test::handCode());
+  EXPECT_TRUE(bundle) << bundle.error().text();
+  Result<std::unique_ptr<HostModule>> module = HostModule::load(*bundle);
+  return module ? std::string() : module.error().text();
+}
+
+TEST(HostModule, TriesKernelsUnderFunctions) {
+  auto refused = [](auto change) {
+    return whySelects([&](bundle::Kernel &kernel) {
+      kernel.scores.nodes = {{.op = bundle::Scores::Op::AbsF,
+                              .of = {bundle::Scores::Logit, -1, -1}}};
+      change(kernel);
+    });
+  };
+  EXPECT_EQ(refused([](bundle::Kernel &) {}), "");
+  // Lists of keys must be the best ones to the last under functions, too.
+  EXPECT_PRED2(contains,
+               refused([](bundle::Kernel &kernel) { kernel.withinGroup = 16; }),
+               "selects other keys");
+}
+
 TEST(HostModule, TriesKernelsByMeanLogits) {
   auto refused = [](const std::string &name, auto change) {
-    bundle::Manifest manifest = test::handManifest();
-    bundle::Kernel &kernel = manifest.kernels[static_cast<size_t>(
-        test::kernelNamed(manifest, "select16"))];
-    rename(kernel, name);
-    kernel.scorer = bundle::Selection::Scorer::MeanLogit;
-    change(kernel);
-    Result<bundle::Bundle> bundle =
-        test::makeBundle(manifest, test::handCode());
-    EXPECT_TRUE(bundle) << bundle.error().text();
-    Result<std::unique_ptr<HostModule>> module = HostModule::load(*bundle);
-    return module ? std::string() : module.error().text();
+    return whySelects([&](bundle::Kernel &kernel) {
+      rename(kernel, name);
+      kernel.scorer = bundle::Selection::Scorer::MeanLogit;
+      change(kernel);
+    });
   };
   EXPECT_EQ(refused("select16_logits", [](bundle::Kernel &) {}), "");
   const std::string other = "selects other keys";

@@ -75,8 +75,8 @@ mlir::heddle::planTargets(const CompilerOptions &options) {
         "the level pipeline is of GPUs, whose kernels copy tiles ahead; those "
         "of " +
         jobs.front().backend->name() +
-        " go from shed to machine at once; choose one of these levels, or a "
-        "GPU");
+        " go from shed to machine at once; choose one of these levels, or "
+        "--target=cuda");
   if (llvm::Error error = chooseTypes(jobs, options.elementTypes))
     return error;
   if (options.encoding && llvm::none_of(jobs, [&](const TargetJob &job) {

@@ -31,6 +31,7 @@ from .errors import ScheduleError, error_at
 
 Ratio = Union[float, int, Fraction, str]
 Layers = Union[int, tuple, list, None]  # a layer, (first, last), or a list of these
+Selection = "Pairs"  # of columns() or blocks() alone
 _Function = TypeVar("_Function", bound=Callable)
 
 
@@ -112,7 +113,7 @@ _TAKEN = {
     "bool": lambda value, what: _kind(value, bool, what, "True or False"),
     "Cadence": lambda value, what: _kind(value, Cadence, what, "a cadence"),
     "Pairs": lambda value, what: _kind(value, Pairs, what, "a set of pairs, such as columns(...) | window(128)"),
-    "_Selection": lambda value, what: _kind(value, _Selection, what, "columns() or blocks()"),
+    "Selection": lambda value, what: _kind(value, _Selection, what, "columns() or blocks()"),
     "Positions": lambda value, what: _kind(value, Positions, what, "a set of positions")}
 
 
@@ -397,7 +398,7 @@ def _selection(said, details, by, on, layers, name, sets=()):
 def columns(keep: Union[int, Ratio], group: Union[int, str] = 32, *, on: Optional[Cadence] = None,
             rounding: Optional[str] = None, per_kv_head: bool = False, per_layer: bool = False,
             pooled: Optional[int] = None, of: Optional[Positions] = None, always: Optional[Positions] = None,
-            within: Optional[_Selection] = None, by: str = "mean_probability",
+            within: Optional[Selection] = None, by: str = "mean_probability",
             layers: Layers = None) -> Pairs:
     """For each group of `group` query rows the keys of largest mean probability, the share
     `keep` of all or, if that is an int, so many, refreshed on the cadence `on`, else on the

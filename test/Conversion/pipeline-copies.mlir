@@ -3,6 +3,9 @@
 
 // What is printed is all that there is: lowered from its text a kernel is what
 // it is without.
+// RUN: heddle-opt %S/shed-to-nvvm-select.mlir --shed-pipeline-copies | heddle-opt --convert-shed-to-nvvm -o %t.text
+// RUN: heddle-opt %S/shed-to-nvvm-select.mlir --shed-pipeline-copies --convert-shed-to-nvvm -o %t.pass
+// RUN: diff %t.pass %t.text
 // RUN: cat %s %S/shed-to-nvvm.mlir > %t.mlir
 // RUN: heddle-opt %t.mlir --shed-pipeline-copies | heddle-opt --convert-shed-to-nvvm -o %t.text
 // RUN: heddle-opt %t.mlir --shed-pipeline-copies --convert-shed-to-nvvm -o %t.pass

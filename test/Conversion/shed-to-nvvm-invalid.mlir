@@ -8,3 +8,11 @@ shed.kernel @kernel attention element(bf16) head_dim(64)
   %s = shed.softmax_init : !shed.softmax
   shed.store %s
 }
+
+// -----
+
+llvm.func @outside() {
+  // expected-error@+1 {{stands in no task}}
+  %s = shed.softmax_init : !shed.softmax
+  llvm.return
+}

@@ -1,10 +1,6 @@
 // REQUIRES: heddle-opt
-// RUN: split-file %s %t
-// RUN: heddle-opt %t/kernels.mlir --shed-pipeline-copies --convert-shed-to-nvvm | FileCheck %t/kernels.mlir
-// RUN: heddle-opt %t/kernels.mlir --shed-pipeline-copies --convert-shed-to-nvvm --heddle-verify-machine=dialects=arith,builtin,llvm,nvvm,scf,vector -o /dev/null
-// RUN: heddle-opt %t/invalid.mlir --shed-pipeline-copies --split-input-file --verify-diagnostics
-
-//--- kernels.mlir
+// RUN: heddle-opt %s --shed-pipeline-copies --convert-shed-to-nvvm | FileCheck %s
+// RUN: heddle-opt %s --shed-pipeline-copies --convert-shed-to-nvvm --heddle-verify-machine=dialects=arith,builtin,llvm,nvvm,scf,vector -o /dev/null
 
 // Four groups of 32 rows are scored together: as many rows of scores in
 // scratch, each padded to 16 bytes.
@@ -227,46 +223,4 @@ shed.kernel @inside select element(bf16) head_dim(128) group(64) encoding(uint16
     shed.yield %s : !shed.mass
   }
   shed.top_k %r within #shed.list<0, group = 128>
-}
-
-//--- invalid.mlir
-
-// expected-error@+1 {{has groups of 24 rows; CUDA kernels select for a power of two from 16 rows on}}
-shed.kernel @odd_group select element(bf16) head_dim(64) group(24) tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2>) {
-  %m = shed.mass_init : !shed.mass
-  %r = shed.for_queries init(%m) : !shed.mass {
-  ^bb0(%o: !shed.mass):
-    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
-    %l = shed.load_lse
-    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
-    ^bb0(%keys: !shed.keys, %c: !shed.mass):
-      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
-      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
-      %n = shed.column_mass %c, %x, %l, %keys
-      shed.yield %n : !shed.mass
-    }
-    shed.yield %s : !shed.mass
-  }
-  shed.top_k %r
-}
-
-// -----
-
-// expected-error@+1 {{has tiles of 32 keys for 4 warps; a select kernel takes 16, 32 or 64 for each warp}}
-shed.kernel @few_keys select element(bf16) head_dim(64) group(64) tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 32, stages = 2>) {
-  %m = shed.mass_init : !shed.mass
-  %r = shed.for_queries init(%m) : !shed.mass {
-  ^bb0(%o: !shed.mass):
-    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
-    %l = shed.load_lse
-    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
-    ^bb0(%keys: !shed.keys, %c: !shed.mass):
-      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
-      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
-      %n = shed.column_mass %c, %x, %l, %keys
-      shed.yield %n : !shed.mass
-    }
-    shed.yield %s : !shed.mass
-  }
-  shed.top_k %r
 }

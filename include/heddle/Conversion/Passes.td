@@ -65,11 +65,11 @@ def ShedPipelineCopies : Pass<"shed-pipeline-copies", "::mlir::ModuleOp"> {
     nvvm.cp.async.shared.global ...
     nvvm.cp.async.commit.group
     %s = scf.for %t = ... iter_args(%c = ...) -> (..., !shed.softmax) {
-      nvvm.cp.async.wait.group 0          // tile t is there,
+      nvvm.cp.async.wait.group 0          // tile t is there (two stages),
       nvvm.barrier0                       // and nobody reads tile t - 1:
       nvvm.cp.async.shared.global ...     // tile t + stages - 1 takes its place
       nvvm.cp.async.commit.group
-      %keys = shed.keys_at %t rank ... stage ...
+      %keys = shed.keys_at %t rank ... stage ... form(whole)
       %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
       ...
     }

@@ -42,8 +42,10 @@ namespace {
 struct ShedPipelineCopies
     : mlir::heddle::impl::ShedPipelineCopiesBase<ShedPipelineCopies> {
   void runOnOperation() override {
-    for (auto kernel :
-         llvm::make_early_inc_range(getOperation().getOps<shed::KernelOp>()))
+    SmallVector<shed::KernelOp> kernels;
+    getOperation().walk(
+        [&](shed::KernelOp kernel) { kernels.push_back(kernel); });
+    for (shed::KernelOp kernel : kernels)
       if (failed(pipelineCopies(kernel)))
         return signalPassFailure();
   }

@@ -196,19 +196,6 @@ Values SelectFrame::loadKeyFragments(NVVMBuilder &v) const {
   return words;
 }
 
-static LogicalResult check(shed::KernelOp kernel, const SelectFrame &f) {
-  if (f.group < 16 || !llvm::isPowerOf2_64(f.group))
-    return kernel.emitOpError()
-           << "has groups of " << f.group
-           << " rows; CUDA kernels select for a power of two from 16 rows on";
-  if (f.keySquares < 1 || f.keySquares > 4 ||
-      f.tileKeys * f.warps != f.tiling.getKeys())
-    return kernel.emitOpError()
-           << "has tiles of " << f.tiling.getKeys() << " keys for " << f.warps
-           << " warps; a select kernel takes 16, 32 or 64 for each warp";
-  return success();
-}
-
 namespace {
 /// A pass over the queries of a head for the groups of the task.
 struct QueryPass {
@@ -619,10 +606,11 @@ void SelectOpening::write() {
 }
 
 LogicalResult mlir::heddle::openSelection(shed::KernelOp kernel) {
-  NVVMBuilder v(kernel.getLoc(), kernel.getContext());
-  SelectOpening opening(v, kernel);
-  if (failed(check(kernel, opening)))
+  if (failed(
+          shed::verifySelectTiling(kernel, *kernel.getGroup(),
+                                   kernel.getTilingAs<shed::MmaTilingAttr>())))
     return failure();
-  opening.write();
+  NVVMBuilder v(kernel.getLoc(), kernel.getContext());
+  SelectOpening(v, kernel).write();
   return success();
 }

@@ -95,11 +95,14 @@ template <typename Op> struct HandOn : OpConversionPattern<Op> {
     for (ValueRange operand : adaptor.getOperands())
       llvm::append_range(values, operand);
     SmallVector<Type> types;
-    if (failed(this->getTypeConverter()->convertTypes(op->getResultTypes(),
+    const bool isLegal =
+        this->getTypeConverter()->isLegal(op->getResultTypes());
+    if ((!isLegal && op->getNumResults() != 1) ||
+        failed(this->getTypeConverter()->convertTypes(op->getResultTypes(),
                                                       types)) ||
         TypeRange(ValueRange(values)) != TypeRange(types))
       return rewriter.notifyMatchFailure(op, "a thread has other values of it");
-    if (this->getTypeConverter()->isLegal(op->getResultTypes()))
+    if (isLegal)
       rewriter.replaceOp(op, values);
     else
       rewriter.replaceOpWithMultiple(op, ArrayRef<ValueRange>{values});
@@ -226,9 +229,12 @@ LogicalResult mlir::heddle::lowerShedToNVVM(Operation *root,
         if (isa<shed::KernelOp>(op))
           return op->emitOpError()
                  << "is not pipelined; run shed-pipeline-copies first";
-        if (!isa<shed::AttentionTaskOp, shed::SelectTaskOp>(op))
+        if (isa<shed::AttentionTaskOp, shed::SelectTaskOp>(op))
+          tasks.push_back(op);
+        else if (!isa_and_nonnull<shed::ShedDialect>(op->getDialect()))
           return WalkResult::advance();
-        tasks.push_back(op);
+        else if (!isa<shed::RowKernelOp>(op)) // which has a pass of its own
+          return op->emitOpError() << "stands in no task";
         return WalkResult::skip();
       });
   if (walked.wasInterrupted())

@@ -183,7 +183,9 @@ LogicalResult shed::verifyMmaTiling(KernelOp kernel) {
     return kernel.emitOpError()
            << "of element f32 reads its queries from shared memory; drop "
               "keep_queries";
-  if (tiling.getShareKeys() && !canShareKeys(kernel, tiling))
+  if (tiling.getShareKeys() &&
+      (kernel.hasLists() ||
+       !canShareKeys(kernel.getElement(), kernel.getHeadDim(), tiling)))
     return kernel.emitOpError()
            << "shares keys among the warps of a block of few rows, which takes "
               "several warps, 16 keys of a tile for each, room for what they "
@@ -199,17 +201,30 @@ int64_t shed::meanBytes(KernelOp kernel, int64_t count) {
   return count * (channels * 4 + (blocks ? 16 : 0));
 }
 
-bool shed::canShareKeys(KernelOp kernel, MmaTilingAttr tiling) {
+LogicalResult shed::verifySelectTiling(Operation *op, int64_t group,
+                                       MmaTilingAttr tiling) {
+  if (group < 16 || !llvm::isPowerOf2_64(group))
+    return op->emitOpError()
+           << "has groups of " << group
+           << " rows; CUDA kernels select for a power of two from 16 rows on";
+  const int64_t keys = tiling.getKeys(), warps = tiling.getWarps();
+  if (keys % (16 * warps) || keys / warps < 16 || keys / warps > 64)
+    return op->emitOpError()
+           << "has tiles of " << keys << " keys for " << warps
+           << " warps; a select kernel takes 16, 32 or 64 for each warp";
+  return success();
+}
+
+bool shed::canShareKeys(Type element, int64_t headDim, MmaTilingAttr tiling) {
   const int64_t warps = tiling.getWarps();
   // Of a warp's 16 rows and 8 channels, and for its sums and maxima, four
   // numbers in each of 32 threads.
-  const int64_t found = tiling.getRowsPerWarp() / 16 *
-                        (kernel.getHeadDim() / 8 + 1) * 4 * 32 *
-                        int64_t(sizeof(float));
-  return !kernel.getElement().isF32() && !kernel.hasLists() && warps > 1 &&
+  const int64_t found = tiling.getRowsPerWarp() / 16 * (headDim / 8 + 1) * 4 *
+                        32 * int64_t(sizeof(float));
+  return !element.isF32() && warps > 1 &&
          tiling.getKeys() % (16 * warps) == 0 &&
-         warps / 2 * found <= 2 * tiling.getStages() * tiling.getKeys() *
-                                  kernel.getHeadDim() * 2;
+         warps / 2 * found <=
+             2 * tiling.getStages() * tiling.getKeys() * headDim * 2;
 }
 
 //===----------------------------------------------------------------------===//

@@ -141,7 +141,8 @@ private:
   /// The same, sharing keys where that is possible: a few rows are then not one
   /// warp's work while the others wait.
   MmaTilingAttr sharing(MmaTilingAttr tiling) {
-    if (!tiling || !canShareKeys(kernel, tiling))
+    if (!tiling || kernel.hasLists() ||
+        !canShareKeys(kernel.getElement(), kernel.getHeadDim(), tiling))
       return tiling;
     return MmaTilingAttr::get(kernel.getContext(), tiling.getQueryRows(),
                               tiling.getWarps(), tiling.getKeys(),

@@ -16,11 +16,16 @@ namespace mlir::shed {
 /// any GPU, however much memory and registers that has. Reports errors on it.
 LogicalResult verifyMmaTiling(KernelOp kernel);
 
-/// Whether blocks of few rows of an attention kernel could share their keys
+/// Whether blocks of few rows of attention without lists could share their keys
 /// among the warps: each warp has products of its own in a tile, and what half
 /// of the warps found fits the place of the tiles. Lists have few keys; f32 is
 /// not there to be fast.
-bool canShareKeys(KernelOp kernel, MmaTilingAttr tiling);
+bool canShareKeys(Type element, int64_t headDim, MmaTilingAttr tiling);
+
+/// Whether `op` can select for groups of `group` rows by the tiling. Reports
+/// errors on it.
+LogicalResult verifySelectTiling(Operation *op, int64_t group,
+                                 MmaTilingAttr tiling);
 
 /// Of a kernel that scores by mean logits: rows of its tiling for each group
 /// that a block scores, and the shared memory for the means of `count` groups,

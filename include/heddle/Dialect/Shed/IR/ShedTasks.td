@@ -50,6 +50,7 @@ def Shed_SharedLayoutAttr : Shed_Attr<"SharedLayout", "shared_layout"> {
       DefaultValuedParameter<"int64_t", "0">:$lse,
       DefaultValuedParameter<"int64_t", "0">:$inverses);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
 }
 
 class Shed_TaskOp<string mnemonic>
@@ -90,7 +91,7 @@ def Shed_AttentionTaskOp : Shed_TaskOp<"attention_task"> {
     words for each 16 x 16 square; tiles of keys are `shed.keys_at`.
   }];
   let arguments = !con(facts, (ins
-      UnitAttr:$writes_lse, LLVM_AnyPointer:$args, I32:$n, I32:$head,
+      UnitAttr:$writes_lse, LLVM_PointerInAddressSpace<1>:$args, I32:$n, I32:$head,
       I32:$first_row, I32:$end_row, F32:$factor, I32:$shared, I32:$warp,
       I32:$warp_row, I32:$warp_bytes, I32:$lane, I32:$column, I32:$rows_first,
       I32:$channels_first, Variadic<I32>:$split));
@@ -108,6 +109,7 @@ def Shed_AttentionTaskOp : Shed_TaskOp<"attention_task"> {
 }
 
 def Shed_SelectTaskOp : Shed_TaskOp<"select_task"> {
+  let hasVerifier = 1;
   let summary = "lists of some groups, with copies and loops explicit";
   let description = [{
     Stands in the function of a select kernel, in the loop over the tasks of a
@@ -136,8 +138,8 @@ def Shed_SelectTaskOp : Shed_TaskOp<"select_task"> {
     scratch where these begin (i32), and back.
   }];
   let arguments = !con(facts, (ins
-      I64Attr:$group, UnitAttr:$shared_lists, LLVM_AnyPointer:$args,
-      LLVM_AnyPointer:$scratch, I32:$n, Optional<I32>:$first_row, I32:$end_row,
+      I64Attr:$group, UnitAttr:$shared_lists, LLVM_PointerInAddressSpace<1>:$args,
+      LLVM_PointerInAddressSpace<1>:$scratch, I32:$n, Optional<I32>:$first_row, I32:$end_row,
       I32:$heads, I64:$key_stride, F32:$factor, I32:$shared, I32:$thread,
       I32:$lane, I32:$warp, I32:$warp_keys, I32:$even_chunk, I32:$odd_chunk,
       I32:$list, I32:$first_group));
@@ -186,6 +188,7 @@ def Shed_KeysAtOp : Shed_Op<"keys_at", [Pure]> {
   let arguments = (ins I32:$tile, I32:$rank, I32:$stage, I32:$count, I32:$first,
                        Shed_TileFormAttr:$form);
   let results = (outs Shed_Keys:$result);
+  let hasVerifier = 1;
   let assemblyFormat = [{
     $tile `rank` $rank `of` $count `from` $first `stage` $stage
     `form` `(` $form `)` attr-dict

@@ -4,11 +4,14 @@
 # CPython 3.10 and later, and the glibc of the machine that builds: on Debian 12
 # manylinux_2_36. auditwheel and what else builds wheels come from PyPI.
 set -euo pipefail
-case "${1:-}" in
--h | --help)
+preset=${1:-release}
+case "$preset" in
+release | dev) ;;
+*)
   sed -n '2,5s/^# \{0,1\}//p' "$0"
-  echo "usage: cmake/wheel.sh"
-  exit 0
+  echo "usage: cmake/wheel.sh [dev]    dev: with assertions, compiled as build/dev is"
+  [ "$1" = -h ] || [ "$1" = --help ] && exit 0
+  exit 2
   ;;
 esac
 cd "$(dirname "$0")/.."
@@ -23,7 +26,8 @@ say "Building the wheel"
 rm -rf build/wheels build/wheels-unrepaired
 export CMAKE_BUILD_PARALLEL_LEVEL="${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}"
 $venv/bin/pip wheel -q --no-build-isolation --no-deps -w build/wheels-unrepaired \
-  --config-settings=build-dir=build/wheel \
+  --config-settings=build-dir="build/wheel-$preset" \
+  --config-settings=cmake.args=--preset="$preset" \
   --config-settings=cmake.define.HEDDLE_STATIC_LLVM=ON .
 # auditwheel copies the libraries, and says which glibc all of it needs.
 PATH=$PWD/$venv/bin:$PATH auditwheel repair --strip -w build/wheels \

@@ -20,7 +20,9 @@
 #include <CLI/CLI.hpp>
 #include <benchmark/benchmark.h>
 
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 using namespace heddle;
 
@@ -67,6 +69,9 @@ struct Options {
   int threads = 0;
 };
 
+constexpr const char *gpuGroup = "On a GPU";
+constexpr const char *tuningGroup = "Tuning on a GPU";
+
 void addOptions(CLI::App &app, Options &options) {
   app.add_option("--bundle", options.bundles,
                  "Bundles to time; may be repeated");
@@ -101,7 +106,7 @@ void addOptions(CLI::App &app, Options &options) {
   app.option_defaults()->group("On the host");
   app.add_option("--threads", options.threads, "Threads (default: one a core)")
       ->check(CLI::Range(0, 4096));
-  app.option_defaults()->group("On a GPU");
+  app.option_defaults()->group(gpuGroup);
   app.add_option("--model", options.gpu.model,
                  "A folder with a config.json: times the steps of such a "
                  "model, with random weights");
@@ -131,7 +136,7 @@ void addOptions(CLI::App &app, Options &options) {
   app.add_flag("--products", options.products,
                "Times cuBLASLt's algorithms for the model's products instead, "
                "with --lengths rows, and compares their bits");
-  app.option_defaults()->group("Tuning on a GPU");
+  app.option_defaults()->group(tuningGroup);
   app.add_option("--tune", options.tune.table,
                  "Times bundles of several tilings and adds the fastest to "
                  "this table, for heddlec --tuning. Beside each bundle, "
@@ -149,7 +154,14 @@ void addOptions(CLI::App &app, Options &options) {
       ->capture_default_str();
   app.add_option("--seconds", options.tune.seconds,
                  "Of each measurement, back to back")
-      ->check(CLI::Range(0.001, 60.0))
+      ->check(CLI::Range(0.001, 60.0)) // of NaN it asks nothing
+      ->check(
+          [](const std::string &text) {
+            return std::isnan(std::strtod(text.c_str(), nullptr))
+                       ? "'" + text + "' is no number of seconds"
+                       : std::string();
+          },
+          "")
       ->capture_default_str();
 }
 
@@ -167,11 +179,14 @@ Status check(const CLI::App &app, const Options &options) {
   for (int64_t dim : options.common.headDims)
     if (dim < 1)
       return Error("--head-dim: " + std::to_string(dim) + " is none");
-  if (options.device == "cpu")
-    return refuseAll({"--model", "--kernel", "--rows", "--sequences",
-                      "--kv-heads", "--gen-length", "--steps", "--whole-runs",
-                      "--products", "--tune"},
+  if (options.device == "cpu") {
+    for (const CLI::Option *option : app.get_options())
+      if (option->count() && (option->get_group() == gpuGroup ||
+                              option->get_group() == tuningGroup))
+        return Error(option->get_name() +
                      " is for GPUs; give --device=cuda too");
+    return Status::success();
+  }
   if (Status s = refuseAll({"--threads"}, " is for --device=cpu"); !s)
     return s;
   if (std::vector<std::string> rest = app.remaining(); !rest.empty())

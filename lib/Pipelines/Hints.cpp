@@ -438,6 +438,20 @@ bool Hints::belongs(const Op &op, Diagnostic &error) const {
   return true;
 }
 
+/// Of a clause that says more of the word before it: says that it is written in
+/// parentheses behind that, if the op is good so.
+bool Hints::enclose(const Op &op, Diagnostic &error) const {
+  const size_t end = op.endOfClause();
+  if (end == op.at || !op.tokens[op.at - 1].isWord())
+    return false;
+  const std::string words =
+      op.textOf(op.at - 1, op.at) + "(" + op.textOf(op.at, end) + ")";
+  if (!reads(op, op.with(op.at - 1, end, words)))
+    return false;
+  error << "; write " << words;
+  return true;
+}
+
 /// Says that the clause is dropped, if the op is good so.
 bool Hints::drop(const Op &op, Diagnostic &error) const {
   const size_t end = op.endOfClause();
@@ -687,7 +701,7 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
     // What is written too often, or is missing, besides.
     Diagnostic more(error.getLocation(), DiagnosticSeverity::Note);
     const bool refused = !isSaid && body.starts_with("takes no '");
-    if (refused && (move(op, said) || belongs(op, said)))
+    if (refused && (enclose(op, said) || move(op, said) || belongs(op, said)))
       ;
     else if (!isSaid &&
              (!body.contains("write ") ||

@@ -69,6 +69,7 @@ private:
               bool thorough) const;
   bool move(const Op &op, Diagnostic &error) const;
   bool belongs(const Op &op, Diagnostic &error) const;
+  bool enclose(const Op &op, Diagnostic &error) const;
   bool drop(const Op &op, Diagnostic &error) const;
   void sayUnknown(const Op &op, llvm::StringRef word, bool isSaid,
                   Diagnostic &error) const;

@@ -21,4 +21,5 @@ heddle.schedule @other(size = 8) {
   commit above(0.9) stop
   %i = select columns(keep = 0.2, group = 32) by mean_probability on %early at_once
   commit above(0.9) at_most(share = 0)
+  %first = positions undecoded first = 16
 }

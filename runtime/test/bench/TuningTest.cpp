@@ -65,15 +65,15 @@ protected:
   }
   /// Runs heddle-bench on the fake driver; its exit status. What it says is in
   /// the file `said`.
-  int run(const std::string &arguments) const {
+  int run(const std::string &arguments, const char *device = "cuda") const {
     fs::create_directories(folder / "driver");
     const fs::path link = folder / "driver" / "libcuda.so.1";
     if (!fs::exists(link))
       fs::create_symlink(rt::cuda::test::fakeDriverFile(), link);
-    const std::string command = "LD_LIBRARY_PATH='" +
-                                (folder / "driver").string() + "' '" +
-                                HEDDLE_BENCH + "' --device=cuda " + arguments +
-                                " > '" + (folder / "said").string() + "' 2>&1";
+    const std::string command =
+        "LD_LIBRARY_PATH='" + (folder / "driver").string() + "' '" +
+        HEDDLE_BENCH + "' --device=" + device + " " + arguments + " > '" +
+        (folder / "said").string() + "' 2>&1";
     const int status = std::system(command.c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
@@ -227,4 +227,10 @@ TEST_F(Tuning, TheToolOnTheFakeDriver) {
   EXPECT_PRED2(has, read("said"), "has nothing to do with --tune");
   EXPECT_EQ(run("--rounds=2" + bundles), 2);
   EXPECT_PRED2(has, read("said"), "give --tune too");
+  EXPECT_EQ(run("--tune=t.json --seconds=nan" + bundles), 2);
+  EXPECT_PRED2(has, read("said"), "'nan' is no number of seconds");
+  for (const char *option : {"--rows", "--tune", "--finalists", "--seconds"}) {
+    EXPECT_EQ(run(option + ("=1" + bundles), "cpu"), 2);
+    EXPECT_PRED2(has, read("said"), option + std::string(" is for GPUs"));
+  }
 }

@@ -15,6 +15,7 @@
 #include <CLI/CLI.hpp>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace heddle {
@@ -34,6 +35,21 @@ inline std::string anyOf(const std::vector<std::string> &words) {
   for (size_t i = 0; i < words.size(); ++i)
     text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
   return text;
+}
+
+/// Parses the command line. `--option=` without a value, as a script writes it
+/// whose variable is empty, is refused: CLI11 takes the next argument for one,
+/// which may name a file to write.
+inline void parse(CLI::App &app, int argc, const char *const *argv) {
+  using namespace std::string_view_literals;
+  for (int i = 1; i < argc && argv[i] != "--"sv; ++i)
+    if (std::string name = argv[i];
+        name.starts_with("--") && name.find('=') == name.size() - 1) {
+      name.pop_back();
+      throw CLI::ValidationError(printable(name),
+                                 "expected a value behind '=', found none");
+    }
+  app.parse(argc, argv);
 }
 
 /// What `app`, or the command of it that was chosen, refused. A word that it

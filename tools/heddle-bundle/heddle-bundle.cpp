@@ -278,7 +278,7 @@ int main(int argc, char **argv) {
     option->excludes(json)->excludes(section)->group("Explanations");
 
   try {
-    app.parse(argc, argv);
+    heddle::parse(app, argc, argv);
   } catch (const CLI::Success &success) { // --help, --version
     return app.exit(success) == 0 ? finish(Good) : BadUsage;
   } catch (const CLI::Error &error) {

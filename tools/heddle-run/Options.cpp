@@ -516,7 +516,7 @@ std::variant<RunOptions, int> parseCommandLine(int argc, char **argv) {
     return exitUsage;
   };
   try {
-    app.parse(argc, argv);
+    heddle::parse(app, argc, argv);
   } catch (const CLI::Success &success) { // --help, --version
     int code = app.exit(success);
     Status status = bundle::flushStandardOutput();

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -168,6 +169,18 @@ TEST(CommandLine, WhatIsNoValue) {
                    "--steps-json is empty, expected a file or '-'");
   expectUsageError("-m x -b y hello --eot-id -2",
                    "--eot-id: -2 is no token id; expected one, or -1 for none");
+}
+
+TEST(CommandLine, AnEmptyValueTakesNoArgument) {
+  for (const char *option : {"--steps-json", "--model", "--cfg-scale"})
+    expectUsageError(option + std::string("= kept.txt"),
+                     option +
+                         std::string(": expected a value behind '=', found "
+                                     "none"));
+  EXPECT_FALSE(std::filesystem::exists("kept.txt"));
+  // Behind -- stands a prompt.
+  EXPECT_EQ(heddleRun("-- --steps-json=").err.find("expected a value"),
+            std::string::npos);
 }
 
 TEST(CommandLine, TheLogDoesNotReplaceAnInput) {

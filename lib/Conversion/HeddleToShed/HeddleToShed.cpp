@@ -7,6 +7,7 @@
 
 #include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
+#include "heddle/Dialect/Shed/IR/BundleEnums.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Support/ScoreRegion.h"
 
@@ -27,18 +28,6 @@ namespace bundle = ::heddle::bundle;
 
 namespace {
 
-bundle::Encoding manifestEncoding(shed::Encoding encoding) {
-  switch (encoding) {
-  case shed::Encoding::Int32:
-    return bundle::Encoding::Int32;
-  case shed::Encoding::Uint16:
-    return bundle::Encoding::Uint16;
-  case shed::Encoding::Bitmap:
-    return bundle::Encoding::Bitmap;
-  }
-  llvm_unreachable("unknown encoding");
-}
-
 /// Builds one variant of one kernel.
 class KernelWriter {
 public:
@@ -50,7 +39,8 @@ public:
         keyTile(shed::TileType::get(context, shed::Axis::Keys,
                                     shed::Axis::Channels, element)) {}
 
-  void write(StringRef name, int64_t headDim, shed::EncodingAttr encoding) {
+  void write(StringRef name, int64_t headDim,
+             std::optional<bundle::Encoding> encoding) {
     auto kind = source.isSelect() ? shed::KernelKind::Select
                                   : shed::KernelKind::Attention;
     auto kernel = shed::KernelOp::create(
@@ -272,7 +262,7 @@ struct ConvertHeddleToShed
         return signalPassFailure();
       }
     for (const std::string &encoding : encodings)
-      if (!shed::symbolizeEncoding(encoding)) {
+      if (!shed::valueOf<bundle::Encoding>(encoding)) {
         module.emitError() << "index encoding '" << encoding
                            << "' is not supported; expected int32, uint16 or "
                               "bitmap";
@@ -306,7 +296,8 @@ private:
                            const bundle::Manifest &plan, int64_t index,
                            StringRef type, int64_t dim) {
     const bool someRows = bundle::computesSomeRows(plan, index);
-    auto writeForm = [&](StringRef name, shed::EncodingAttr encoding) {
+    auto writeForm = [&](StringRef name,
+                         std::optional<bundle::Encoding> encoding) {
       if (getOperation().lookupSymbol(name)) {
         kernel.emitOpError()
             << "needs the symbol '" << name << "', which is taken";
@@ -320,16 +311,15 @@ private:
     const bundle::Kernel &described = plan.kernels[static_cast<size_t>(index)];
     if (encodings.empty() || !described.hasLists())
       return writeForm(
-          bundle::variantSymbol(kernel.getSymName().str(), type, dim), {});
+          bundle::variantSymbol(kernel.getSymName().str(), type, dim),
+          std::nullopt);
     std::vector<bundle::Encoding> ofKeys;
     for (const std::string &name : encodings)
-      ofKeys.push_back(manifestEncoding(*shed::symbolizeEncoding(name)));
+      ofKeys.push_back(*shed::valueOf<bundle::Encoding>(name));
     for (bundle::Encoding encoding : bundle::encodingsOf(described, ofKeys))
       if (failed(writeForm(
               bundle::variantSymbol(kernel.getSymName(), type, dim, encoding),
-              shed::EncodingAttr::get(
-                  &getContext(),
-                  *shed::symbolizeEncoding(bundle::nameOf(encoding))))))
+              encoding)))
         return failure();
     return success();
   }

@@ -294,8 +294,8 @@ void AttentionOpening::writeTask() {
       tiling.getKeepQueries(), /*share_keys=*/split.has_value());
   auto task = shed::AttentionTaskOp::create(
       v.b, kernel.getElementAttr(), kernel.getHeadDimAttr(),
-      needsOf(kernel).lists ? kernel.getEncodingAttr() : shed::EncodingAttr(),
-      ofWay, layout, kernel.getWritesLseAttr(), args, n, head, taskRow, taskEnd,
+      needsOf(kernel).lists ? kernel.getEncoding() : std::nullopt, ofWay,
+      layout, kernel.getWritesLseAttr(), args, n, head, taskRow, taskEnd,
       factor, shared, warp, warpRow, warpBytes, own.lane, own.column,
       own.rowsFirst, own.channelsFirst, shares);
   OpBuilder::InsertionGuard guard(v.b);

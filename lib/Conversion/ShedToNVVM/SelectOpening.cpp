@@ -314,7 +314,7 @@ void SelectOpening::loadArguments() {
 void SelectOpening::writeTask() {
   auto task = shed::SelectTaskOp::create(
       v.b, kernel.getElementAttr(), kernel.getHeadDimAttr(),
-      kernel.getEncodingAttr(), tiling, layout, kernel.getGroupAttr(), args,
+      kernel.getEncoding(), tiling, layout, kernel.getGroupAttr(), args,
       scratch, n, rowBegin, rowEnd, headsPerList, keyStride, factor, shared,
       thread, lane, warp, warpKeys, chunkPlaces[0], chunkPlaces[1], list,
       first);

@@ -50,7 +50,7 @@ static LogicalResult checkKernel(shed::KernelOp kernel) {
       shed::Encoding::Int32)
     return kernel.emitOpError()
            << "has index lists in "
-           << shed::stringifyEncoding(*kernel.getEncoding())
+           << ::heddle::bundle::nameOf(*kernel.getEncoding())
            << "; host kernels read and write int32 alone";
   return success();
 }

@@ -71,8 +71,7 @@ protected:
 bool Examples::isCopy(Operation &op) const {
   auto kernel = dyn_cast<shed::KernelOp>(op);
   if (!kernel || !kernel.getEncoding() ||
-      stringifyEncoding(*kernel.getEncoding()) ==
-          StringRef(bundle::nameOf(std::get<2>(GetParam()).front())))
+      *kernel.getEncoding() == std::get<2>(GetParam()).front())
     return false;
   auto readsKeys = [](Attribute set) {
     std::optional<shed::KeyEntries> entries = shed::entriesOf(set);

@@ -90,20 +90,19 @@ static Type parameterType(RowField field, Type element) {
 }
 
 LogicalResult RowKernelOp::verifyRegions() {
-  auto fields =
-      ::heddle::abi::fieldsOf(static_cast<::heddle::bundle::RowOp>(getKind()));
+  auto fields = ::heddle::abi::fieldsOf(getKind());
   SmallVector<Type> expected;
   for (RowField field : fields)
     expected.push_back(parameterType(field, getElement()));
   TypeRange given = getBody().getArgumentTypes();
   if (given.size() != expected.size())
-    return emitOpError() << "of operation " << stringifyEnum(getKind())
-                         << " has " << given.size() << " arguments; expected "
+    return emitOpError() << "of operation " << nameOf(getKind()) << " has "
+                         << given.size() << " arguments; expected "
                          << expected.size() << " (" << TypeRange(expected)
                          << ")";
   for (auto [i, type] : llvm::enumerate(given))
     if (type != expected[i])
-      return emitOpError() << "of operation " << stringifyEnum(getKind())
+      return emitOpError() << "of operation " << nameOf(getKind())
                            << " has argument " << i << " of type " << type
                            << "; expected " << expected[i];
 

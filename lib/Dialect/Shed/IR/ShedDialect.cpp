@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "heddle/Dialect/Shed/IR/BundleEnums.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 
 #include "bundle/format/Tilings.h"

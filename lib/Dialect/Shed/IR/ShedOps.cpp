@@ -7,6 +7,7 @@
 
 #include "KernelBody.h"
 
+#include "heddle/Dialect/Shed/IR/BundleEnums.h"
 #include "heddle/Dialect/Shed/IR/MmaTiling.h"
 #include "heddle/Support/ScoreRegion.h"
 

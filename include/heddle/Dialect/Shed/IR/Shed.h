@@ -8,7 +8,7 @@
 #ifndef HEDDLE_DIALECT_SHED_IR_SHED_H
 #define HEDDLE_DIALECT_SHED_IR_SHED_H
 
-#include "bundle/program/PairSets.h"
+#include "bundle/program/Manifest.h"
 #include "heddle/Dialect/Shed/IR/PairArithmetic.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -23,6 +23,11 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <optional>
+
+namespace mlir::shed {
+using Encoding = ::heddle::bundle::Encoding;
+using KernelKind = ::heddle::bundle::Kernel::Kind;
+} // namespace mlir::shed
 
 #include "heddle/Dialect/Shed/IR/ShedDialect.h.inc"
 #include "heddle/Dialect/Shed/IR/ShedEnums.h.inc"

@@ -10,6 +10,7 @@
 
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
+include "mlir/IR/Properties.td"
 include "mlir/IR/OpBase.td"
 
 def Shed_Dialect : Dialect {
@@ -68,19 +69,34 @@ def Shed_Axis : Shed_Enum<"Axis", "an axis of a tile", [
     I32EnumAttrCase<"Keys", 1, "keys">,
     I32EnumAttrCase<"Channels", 2, "channels">]>;
 
-def Shed_KernelKind : Shed_Enum<"KernelKind", "what a kernel computes", [
-    I32EnumAttrCase<"Attention", 0, "attention">,
-    I32EnumAttrCase<"Select", 1, "select">]>;
-
 def Shed_DotKind : Shed_Enum<"DotKind", "the instruction that multiplies tiles", [
     I32EnumAttrCase<"Fma", 0, "fma">,
     I32EnumAttrCase<"Pairs", 1, "pairs">,
     I32EnumAttrCase<"Tiles", 2, "tiles">]>;
 
-def Shed_Encoding : Shed_Enum<"Encoding", "how the keys of an index list are written", [
-    I32EnumAttrCase<"Int32", 0, "int32">,
-    I32EnumAttrCase<"Uint16", 1, "uint16">,
-    I32EnumAttrCase<"Bitmap", 2, "bitmap">]>;
+/// An enumeration of the bundle, which states its values and their names
+/// (BundleEnums.h).
+class Shed_BundleEnum<string type, string summary>
+    : Property<"::heddle::bundle::" # type, summary> {
+  let convertToAttribute = [{
+    return ::mlir::StringAttr::get(
+        $_ctxt, ::heddle::bundle::detail::nameOf($_storage));
+  }];
+  let convertFromAttribute =
+      "return ::mlir::shed::readName($_attr, $_storage, $_diag);";
+  let parser = "return ::mlir::shed::parseName($_parser, $_storage);";
+  let optionalParser =
+      "return ::mlir::shed::parseOptionalName($_parser, $_storage);";
+  let printer = "$_printer << ::heddle::bundle::detail::nameOf($_storage)";
+  let writeToMlirBytecode =
+      "$_writer.writeVarInt(static_cast<uint64_t>($_storage));";
+  let readFromMlirBytecode =
+      "if (failed(::mlir::shed::readNumber($_reader, $_storage))) return failure();";
+}
+
+def Shed_KernelKind : Shed_BundleEnum<"Kernel::Kind", "what a kernel computes">;
+def Shed_Encoding
+    : Shed_BundleEnum<"Encoding", "how the keys of an index list are written">;
 
 //===----------------------------------------------------------------------===//
 // Attributes

@@ -42,7 +42,7 @@ def Shed_KernelOp : Shed_Op<"kernel", [
                        UnitAttr:$some_rows,
                        OptionalAttr<I64Attr>:$group, UnitAttr:$shared_lists,
                        UnitAttr:$per_layer,
-                       OptionalAttr<Shed_Encoding>:$encoding,
+                       OptionalProp<Shed_Encoding>:$encoding,
                        OptionalAttr<Shed_AnyTilingAttr>:$tiling);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{

@@ -59,7 +59,7 @@ class Shed_TaskOp<string mnemonic, list<Trait> traits = []>
   // What a kernel says, too.
   dag facts = (ins TypeAttrOf<AnyTypeOf<[F32, BF16, F16]>>:$element,
                    I64Attr:$head_dim,
-                   OptionalAttr<Shed_Encoding>:$encoding,
+                   OptionalProp<Shed_Encoding>:$encoding,
                    Shed_MmaTilingAttr:$tiling, Shed_SharedLayoutAttr:$layout);
   let regions = (region SizedRegion<1>:$body);
   let hasRegionVerifier = 1;

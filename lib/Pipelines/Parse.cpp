@@ -223,6 +223,22 @@ NumberKind kindOf(StringRef text) {
                              : NumberKind::None;
 }
 
+/// What can be written for a parameter of the kind; of percents that what was
+/// given says, these.
+std::string settingAdvice(NumberKind declared, StringRef given) {
+  if (declared == NumberKind::Integer)
+    return "write an integer, such as 32";
+  const bool percent = given.consume_back("%");
+  given = given.trim();
+  double value = 0;
+  if ((!percent && kindOf(given) != NumberKind::Integer) ||
+      given.getAsDouble(value) || value <= 0 || value > 100)
+    return "write a ratio of more than 0 and at most 1, such as 1/5, 0.2 or "
+           "'20 percent'";
+  return ("write '" + given + " percent'").str() +
+         (given == "1" && !percent ? ", or '1/1' for all" : "");
+}
+
 /// What is wrong with `value` for the parameter, as an error there.
 LogicalResult checkSetting(const ::heddle::bundle::TextParameter &parameter,
                            StringRef value, Location location) {
@@ -232,23 +248,15 @@ LogicalResult checkSetting(const ::heddle::bundle::TextParameter &parameter,
       (declared == NumberKind::None && given != NumberKind::None))
     return success();
   InFlightDiagnostic error = emitError(location);
-  if (given == NumberKind::None) {
-    error << "parameter '" << parameter.name << "' cannot be set to '"
-          << ::heddle::printable(value) << "'; ";
-    if (value.consume_back("%"))
-      return error << "write '" << value.rtrim() << " percent'";
-    return error << (declared == NumberKind::Integer
-                         ? "write an integer, such as 32"
-                         : "write a ratio, such as 1/5, 0.2 or '20 percent'");
-  }
-  if (declared == NumberKind::Integer)
-    return error << "parameter '" << parameter.name << "' is an integer, "
-                 << parameter.value << ", and cannot be set to the ratio "
-                 << value;
-  return error << "parameter '" << parameter.name << "' is a ratio, "
-               << parameter.value << ", and cannot be set to the integer "
-               << value << "; write '" << value << " percent'"
-               << (value == "1" ? ", or '1/1' for all" : "");
+  error << "parameter '" << parameter.name << "' ";
+  if (given == NumberKind::None)
+    error << "cannot be set to '" << ::heddle::printable(value) << "'";
+  else
+    error << "is "
+          << (given == NumberKind::Ratio ? "an integer, " : "a ratio, ")
+          << parameter.value << ", and cannot be set to the "
+          << (given == NumberKind::Ratio ? "ratio " : "integer ") << value;
+  return error << "; " << settingAdvice(declared, value);
 }
 
 } // namespace

@@ -265,22 +265,40 @@ FailureOr<std::string> mlir::heddle::setParameters(
     llvm::SourceMgr &sourceMgr, StringRef name,
     ArrayRef<std::pair<std::string, std::string>> settings,
     MLIRContext *context) {
-  OwningOpRef<ModuleOp> module;
-  {
+  llvm::MemoryBufferRef buffer =
+      sourceMgr.getMemoryBuffer(sourceMgr.getMainFileID())->getMemBufferRef();
+  std::string text = buffer.getBuffer().str();
+  auto placed = [&](size_t offset) {
+    return locationAt(context, text, buffer.getBufferIdentifier(), offset);
+  };
+  // Not by the parser, which would judge the values that are to be replaced.
+  std::vector<::heddle::bundle::TextHead> heads =
+      ::heddle::bundle::headsOf(text);
+  llvm::erase_if(heads, [&](const ::heddle::bundle::TextHead &head) {
+    return !name.empty() && head.name != name;
+  });
+  const bool plain =
+      heads.size() == 1 &&
+      llvm::all_of(heads.front().parameters, [](const auto &parameter) {
+        return kindOf(parameter.value) != NumberKind::None;
+      });
+  if (!plain) {
     // The text that comes of it warns again.
     ScopedDiagnosticHandler quiet(context, [](Diagnostic &diagnostic) {
       return success(diagnostic.getSeverity() == DiagnosticSeverity::Warning);
     });
-    module = parseSchedule(sourceMgr, name, context);
+    OwningOpRef<ModuleOp> module = parseSchedule(sourceMgr, name, context);
+    if (!module)
+      return failure();
+    // In MLIR's generic form one has no head.
+    if (heads.empty()) {
+      ScheduleOp schedule = *module->getOps<ScheduleOp>().begin();
+      heads.push_back(
+          {.name = schedule.getSymName().str(), .at = 0, .parameters = {}});
+    }
   }
-  if (!module)
-    return failure();
-  ScheduleOp schedule = *module->getOps<ScheduleOp>().begin();
-  llvm::MemoryBufferRef buffer =
-      sourceMgr.getMemoryBuffer(sourceMgr.getMainFileID())->getMemBufferRef();
-  std::string text = buffer.getBuffer().str();
-  const std::vector<::heddle::bundle::TextParameter> parameters =
-      ::heddle::bundle::parametersOf(text, schedule.getSymName());
+  const ::heddle::bundle::TextHead &head = heads.front();
+  const auto &parameters = head.parameters;
   SmallVector<StringRef> names;
   for (const auto &parameter : parameters)
     names.push_back(parameter.name);
@@ -290,22 +308,19 @@ FailureOr<std::string> mlir::heddle::setParameters(
     auto *found = llvm::find(names, wanted);
     if (found != names.end()) {
       const auto &parameter = parameters[found - names.begin()];
-      good &= succeeded(
-          checkSetting(parameter, value,
-                       locationAt(context, text, buffer.getBufferIdentifier(),
-                                  parameter.nameAt)));
+      good &=
+          succeeded(checkSetting(parameter, value, placed(parameter.nameAt)));
       continue;
     }
     good = false;
-    InFlightDiagnostic error = emitError(schedule.getLoc());
-    error << "schedule @" << schedule.getSymName() << " has no parameter '"
-          << ::heddle::printable(wanted) << "'; it has "
-          << (names.empty() ? "none" : llvm::join(names, ", "));
+    InFlightDiagnostic error = emitError(placed(head.at));
+    error << "schedule @" << ::heddle::printable(head.name)
+          << " has no parameter '" << ::heddle::printable(wanted)
+          << "'; it has " << (names.empty() ? "none" : llvm::join(names, ", "));
     StringRef nearest = ::heddle::bundle::nearestOf(wanted, names);
     if (!nearest.empty())
-      error.attachNote(locationAt(
-          context, text, buffer.getBufferIdentifier(),
-          parameters[llvm::find(names, nearest) - names.begin()].nameAt))
+      error.attachNote(
+          placed(parameters[llvm::find(names, nearest) - names.begin()].nameAt))
           << "did you mean '" << nearest << "'?";
   }
   if (!good)

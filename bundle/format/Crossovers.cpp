@@ -7,8 +7,7 @@
 
 #include "bundle/format/Crossovers.h"
 
-#include "bundle/format/FieldReader.h"
-#include "bundle/format/StrictJson.h"
+#include "bundle/format/Tables.h"
 
 #include <algorithm>
 #include <cassert>
@@ -54,25 +53,14 @@ Result<std::vector<Crossover>>
 heddle::bundle::crossoversFromJson(std::string_view text) {
   if (Status status = checkCrossoversSize(text.size()); !status)
     return status.takeError();
-  constexpr size_t maxDepth = 3; // the table, its list, an entry
-  const std::string expected =
-      "a table of crossovers is an object with a list 'dense_above' of objects";
-  if (std::string problem = jsonProblem(text, maxDepth); !problem.empty())
-    return Error(expected + ": " + problem);
-  const ordered_json json = ordered_json::parse(text, nullptr, false);
-  if (json.is_discarded())
-    return Error(expected + ": this is no JSON");
-  std::vector<Crossover> table;
-  const Manifest none;
-  FieldReader in(none, "a table of crossovers", "", " to this build");
-  in.object(json, "", [&](auto &v) { v("dense_above", table); });
-  for (size_t i = 0; i < table.size() && !in.failed(); ++i)
-    if (const Crossover &own = table[i];
-        findCrossover(table, own.target, own.lists, own.group) != &own)
-      in.fail(at("dense_above", i), "an entry before is of the same target, "
-                                    "lists and group; leave one of them out");
-  if (in.failed())
-    return in.takeError();
+  constexpr const char *what = "a table of crossovers", *list = "dense_above";
+  auto table = readTable<Crossover>(text, what, list);
+  for (size_t i = 0; table && i < table->size(); ++i)
+    if (const Crossover &own = (*table)[i];
+        findCrossover(*table, own.target, own.lists, own.group) != &own)
+      return entryError(what, list, i,
+                        "an entry before is of the same target, lists and "
+                        "group; leave one of them out");
   return table;
 }
 

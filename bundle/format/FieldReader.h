@@ -14,6 +14,7 @@
 #ifndef HEDDLE_BUNDLE_FORMAT_FIELDREADER_H
 #define HEDDLE_BUNDLE_FORMAT_FIELDREADER_H
 
+#include "bundle/NearestWord.h"
 #include "bundle/Result.h"
 #include "bundle/format/ManifestFields.h"
 #include "bundle/format/ManifestScores.h"
@@ -58,7 +59,13 @@ public:
   void failMissing(const std::string &path, std::string_view name) {
     fail(path, "the field \"" + std::string(name) + "\" is missing" + missing);
   }
-  void failUnknown(const std::string &path, const std::string &name) {
+  /// `meant`: the field that is missing and that `name` is near to, or "".
+  void failUnknown(const std::string &path, const std::string &name,
+                   std::string_view meant) {
+    if (!meant.empty())
+      return fail(path, "the field \"" + printable(name) +
+                            "\" is not known, and \"" + std::string(meant) +
+                            "\" is missing; did you mean that?");
     const std::vector<std::string> all =
         places ? places(name) : std::vector<std::string>();
     if (all.empty())
@@ -261,12 +268,25 @@ public:
   /// Whether the object has the fields that were named and no others.
   bool endNames() {
     naming = false;
+    std::vector<std::string_view> missing;
     for (std::string_view name : names)
-      if (!in.failed() && !json.contains(name))
-        in.failMissing(path, name);
+      if (!json.contains(name))
+        missing.push_back(name);
+    std::vector<std::string> unknown;
     for (const auto &item : json.items())
       if (std::find(names.begin(), names.end(), item.key()) == names.end())
-        in.failUnknown(path, item.key());
+        unknown.push_back(item.key());
+    // A slip is both. What has many fields or long names is none.
+    constexpr size_t mostCompared = 8, longest = 64;
+    if (unknown.size() <= mostCompared)
+      for (const std::string &name : unknown)
+        if (name.size() <= longest)
+          if (auto meant = nearestOf(name, missing); !meant.empty())
+            in.failUnknown(path, name, meant);
+    for (std::string_view name : missing)
+      in.failMissing(path, name);
+    for (const std::string &name : unknown)
+      in.failUnknown(path, name, "");
     return !in.failed();
   }
 

@@ -81,20 +81,32 @@ static std::vector<TextParameter> parametersAt(Tokens &tokens,
   }
 }
 
-std::vector<TextParameter>
-heddle::bundle::parametersOf(std::string_view source,
-                             std::string_view schedule) {
+std::vector<TextHead> heddle::bundle::headsOf(std::string_view source) {
+  std::vector<TextHead> heads;
   Tokens tokens(source);
-  for (auto token = tokens.next(); !token.empty(); token = tokens.next()) {
-    if (token != "heddle.schedule" || tokens.next() != "@")
+  for (auto token = tokens.next(); !token.empty();) {
+    const std::size_t at = tokens.begin();
+    const bool begins = token == "heddle.schedule";
+    token = tokens.next();
+    if (!begins || token != "@")
       continue;
     std::string_view name = tokens.next();
     if (name.size() > 1 && name.front() == '"')
       name = name.substr(1, name.size() - 2);
-    if (name != schedule)
-      continue;
-    return tokens.next() == "(" ? parametersAt(tokens, source)
-                                : std::vector<TextParameter>();
+    TextHead head = {.name = std::string(name), .at = at, .parameters = {}};
+    token = tokens.next();
+    if (token == "(")
+      head.parameters = parametersAt(tokens, source);
+    heads.push_back(std::move(head));
   }
+  return heads;
+}
+
+std::vector<TextParameter>
+heddle::bundle::parametersOf(std::string_view source,
+                             std::string_view schedule) {
+  for (TextHead &head : headsOf(source))
+    if (head.name == schedule)
+      return std::move(head.parameters);
   return {};
 }

@@ -28,8 +28,18 @@ struct TextParameter {
   std::size_t valueAt = 0;
 };
 
-/// The parameters of the schedule of that name, in their order. `source` is a
-/// text that the compiler has read; of any other, what looks like them.
+/// What a schedule begins with: `heddle.schedule @name(keep = 20 percent)`.
+struct TextHead {
+  std::string name;
+  std::size_t at = 0; ///< bytes from the text's begin
+  std::vector<TextParameter> parameters;
+};
+
+/// The heads of all schedules, in their order. `source` is a text that the
+/// compiler has read; of any other, what looks like them.
+std::vector<TextHead> headsOf(std::string_view source);
+
+/// The parameters of the first schedule of that name, in their order.
 std::vector<TextParameter> parametersOf(std::string_view source,
                                         std::string_view schedule);
 

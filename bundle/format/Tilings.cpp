@@ -7,8 +7,7 @@
 
 #include "bundle/format/Tilings.h"
 
-#include "bundle/format/FieldReader.h"
-#include "bundle/format/StrictJson.h"
+#include "bundle/format/Tables.h"
 
 #include <algorithm>
 #include <bit>
@@ -172,31 +171,15 @@ Result<std::vector<TilingRule>>
 heddle::bundle::tilingsFromJson(std::string_view text) {
   if (Status status = checkTilingsSize(text.size()); !status)
     return status.takeError();
-  constexpr size_t maxDepth = 3; // the table, its list, a rule
-  const std::string expected =
-      "a table of tilings is an object with a list 'wgmma' of objects";
-  if (std::string problem = jsonProblem(text, maxDepth); !problem.empty())
-    return Error(expected + ": " + problem);
-  ordered_json table;
-  try {
-    table = ordered_json::parse(text);
-  } catch (const ordered_json::exception &error) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: ...".
-    std::string_view reason = error.what();
-    reason.remove_prefix(std::min(reason.find("parse error"), reason.size()));
-    return Error("a table of tilings is no JSON: " + printableLines(reason));
-  }
-  std::vector<TilingRule> rules;
-  const Manifest none;
-  FieldReader in(none, "a table of tilings", "", " to this build");
-  in.object(table, "", [&](auto &v) { v("wgmma", rules); });
-  for (size_t i = 0; i < rules.size() && !in.failed(); ++i)
+  constexpr const char *what = "a table of tilings", *list = "wgmma";
+  auto rules = readTable<TilingRule>(text, what, list);
+  if (!rules)
+    return rules;
+  for (size_t i = 0; i < rules->size(); ++i)
     for (const std::string &problem :
-         {entryProblem(rules[i]), tilingProblem(rules[i])})
+         {entryProblem((*rules)[i]), tilingProblem((*rules)[i])})
       if (!problem.empty())
-        in.fail(at("wgmma", i), problem);
-  if (in.failed())
-    return in.takeError();
-  findEntries(text, rules);
+        return entryError(what, list, i, problem);
+  findEntries(text, *rules);
   return rules;
 }

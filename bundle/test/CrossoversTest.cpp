@@ -39,8 +39,10 @@ TEST(Crossovers, TablesAreRead) {
 TEST(Crossovers, TablesAreRefused) {
   const std::string head = "a table of crossovers";
   EXPECT_EQ(refusal(""), head + " has 0 bytes, expected 1 to 1048576");
-  EXPECT_EQ(refusal("["), head + " is an object with a list 'dense_above' of "
-                                 "objects: this is no JSON");
+  const std::string syntax = refusal("{\n[");
+  EXPECT_TRUE(syntax.starts_with(head + " is no JSON: parse error at line 2, "
+                                        "column 1: "))
+      << syntax;
   EXPECT_EQ(refusal("{}"), head + ": the field \"dense_above\" is missing");
   EXPECT_EQ(refusal(tableOf(std::string(entry) + "," + entry)),
             head + ": dense_above[1]: an entry before is of the same target, "
@@ -65,6 +67,12 @@ TEST(Crossovers, TablesAreRefused) {
                    "build");
   EXPECT_EQ(with("percent", "share"),
             head + ": dense_above[0]: the field \"percent\" is missing");
+  EXPECT_EQ(with("percent", "percnt"),
+            head + ": dense_above[0]: the field \"percnt\" is not known, and "
+                   "\"percent\" is missing; did you mean that?");
+  EXPECT_EQ(refusal("{\"dens_above\": []}"),
+            head + ": the field \"dens_above\" is not known, and "
+                   "\"dense_above\" is missing; did you mean that?");
 }
 
 /// What was measured has an entry, nothing else (docs/Performance.md), and

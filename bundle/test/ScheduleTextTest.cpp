@@ -32,6 +32,13 @@ heddle.schedule @plain { attend dense }
   EXPECT_EQ(parametersOf(source, "c d")[0].value, "-2");
   EXPECT_TRUE(parametersOf(source, "plain").empty());
   EXPECT_TRUE(parametersOf(source, "absent").empty());
+
+  const std::vector<TextHead> heads = headsOf(source);
+  ASSERT_EQ(heads.size(), 4u);
+  EXPECT_EQ(heads[1].name, "b");
+  EXPECT_EQ(source.find("heddle.schedule @b ("), heads[1].at);
+  EXPECT_EQ(heads[1].parameters.size(), 3u);
+  EXPECT_EQ(heads[3].name, "plain");
 }
 
 // Of what is no schedule nothing is asked, but that it ends.

@@ -174,6 +174,8 @@ TEST(Tilings, OtherTextsAreRefused) {
       {"[]", "expected an object, found array"},
       {"1", "expected an object, found number"},
       {"{}", "the field \"wgmma\" is missing"},
+      {R"({"wgma": []})", "the field \"wgma\" is not known, and \"wgmma\" is "
+                          "missing; did you mean that?"},
       {R"({"wgmma": {}})", "wgmma: expected a list, found object"},
       {R"({"wgmma": [], "mma": []})",
        "the field \"mma\" is not known to this build"},

@@ -304,7 +304,10 @@ bool Hints::repair(const Op &op, StringRef expected, Diagnostic &error,
             << extra << ")'";
       return true;
     }
-    error << "found '" << extra << "', which has no place here; drop it";
+    error << "found '" << extra << "', which has no place here";
+    // It was meant for another op.
+    if (first != at || !belongs(op, error))
+      error << "; drop it";
     return true;
   };
 
@@ -329,6 +332,29 @@ bool Hints::repair(const Op &op, StringRef expected, Diagnostic &error,
     error << "'" << op.tokens[at].text << "' is written twice; drop one";
     return true;
   }
+  auto moveTo = [&](size_t token) {
+    Diagnostic there(locationOf(op.begin(token)), error.getSeverity());
+    there << error.str();
+    std::swap(error, there);
+  };
+  // Of two words one says more of the other; without it the op would mean
+  // something else.
+  auto nested = [&](size_t first) {
+    if (first + 2 > size || !op.tokens[first].isWord() ||
+        !op.tokens[first + 1].isWord())
+      return false;
+    const std::string a = op.tokens[first].text.str(),
+                      b = op.tokens[first + 1].text.str();
+    for (const std::string &words : {a + "(" + b + ")", b + "(" + a + ")"})
+      if (reads(op, op.with(first, first + 2, words))) {
+        moveTo(first);
+        error << "found '" << a << " " << b << "'; write " << words;
+        return true;
+      }
+    return false;
+  };
+  if (nested(at) || (at > 0 && nested(at - 1)))
+    return true;
   static constexpr StringLiteral brackets[] = {",", ")", "(", "="};
   for (StringRef word : brackets)
     if (inserted(at, word))
@@ -365,18 +391,13 @@ bool Hints::repair(const Op &op, StringRef expected, Diagnostic &error,
       return sayMissing(at, word);
   // What was wrong before was seen late.
   for (size_t token = at; token-- > (op.named ? 2 : 0);) {
-    auto atToken = [&] {
-      Diagnostic there(locationOf(op.begin(token)), error.getSeverity());
-      there << error.str();
-      std::swap(error, there);
-    };
     for (StringRef word : brackets)
       if (inserted(token, word)) {
-        atToken();
+        moveTo(token);
         return sayMissing(token, word);
       }
     if (at < size && dropped(token, token + 1)) {
-      atToken();
+      moveTo(token);
       return sayExtra(token, token + 1);
     }
   }
@@ -439,11 +460,22 @@ bool Hints::belongs(const Op &op, Diagnostic &error) const {
 }
 
 /// Of a clause that says more of the word before it: says that it is written in
-/// parentheses behind that, if the op is good so.
+/// parentheses behind that, if the op is good so. Or that the next word says
+/// more of it, and a comma is missing as well.
 bool Hints::enclose(const Op &op, Diagnostic &error) const {
   const size_t end = op.endOfClause();
   if (end == op.at || !op.tokens[op.at - 1].isWord())
     return false;
+  if (op.at + 1 < op.tokens.size() && op.tokens[op.at + 1].isWord()) {
+    const std::string another =
+        (", " + op.tokens[op.at].text + "(" + op.tokens[op.at + 1].text + ")")
+            .str();
+    if (reads(op, op.with(op.at, op.at + 2, another))) {
+      error << "; write '" << another << "' behind '"
+            << op.tokens[op.at - 1].text << "'";
+      return true;
+    }
+  }
   const std::string words =
       op.textOf(op.at - 1, op.at) + "(" + op.textOf(op.at, end) + ")";
   if (!reads(op, op.with(op.at - 1, end, words)))
@@ -589,6 +621,39 @@ static std::string alienWords(StringRef text, ArrayRef<Token> tokens,
   return "";
 }
 
+/// Of a number with commas in it, which part arguments: says how it is written,
+/// if it is read so.
+std::optional<Diagnostic> Hints::withoutCommas(const Op &op, size_t at,
+                                               DiagnosticSeverity kind) const {
+  static const llvm::Regex groups("^[1-9][0-9]?[0-9]?(,[0-9][0-9][0-9])+$");
+  static const llvm::Regex decimals("^[0-9]+,[0-9]+$");
+  auto isPart = [](char c) { return llvm::isDigit(c) || c == ','; };
+  size_t begin = at;
+  while (begin > op.start && isPart(text[begin - 1]))
+    --begin;
+  const StringRef number = text.substr(begin).take_while(isPart).rtrim(',');
+  const size_t end = begin + number.size();
+  if (end > op.start + op.text.size() || end > mostAsked)
+    return std::nullopt;
+  std::string written = number.str();
+  if (groups.match(number))
+    llvm::erase(written, ',');
+  else if (decimals.match(number))
+    std::replace(written.begin(), written.end(), ',', '.');
+  else
+    return std::nullopt;
+  std::string all = (text.take_front(begin) + written +
+                     text.slice(end, op.start + op.text.size()))
+                        .str();
+  all += std::string(openBraces(all).size(), '}');
+  if (std::optional<size_t> error = firstError(context, all);
+      error && *error < begin + written.size())
+    return std::nullopt;
+  Diagnostic said(locationOf(begin), kind);
+  said << "found '" << number << "'; write " << written;
+  return said;
+}
+
 /// Says of a word that is no op what it is; `isSaid`: what is meant is said.
 void Hints::sayUnknown(const Op &op, StringRef word, bool isSaid,
                        Diagnostic &error) const {
@@ -633,6 +698,9 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
         said << words;
         return said;
       }
+  if (std::optional<Diagnostic> number =
+          withoutCommas(op, at, error.getSeverity()))
+    return std::move(*number);
   const bool isSaid = saysWhatToWrite(error);
   Diagnostic said(error.getLocation(), error.getSeverity());
   // What is no longer written so is not an op of today.
@@ -703,7 +771,7 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
     const bool refused = !isSaid && body.starts_with("takes no '");
     if (refused && (enclose(op, said) || move(op, said) || belongs(op, said)))
       ;
-    else if (!isSaid &&
+    else if (!isSaid && !body.starts_with("unknown ") &&
              (!body.contains("write ") ||
               body.starts_with("expected the end of the op")) &&
              repair(op, "", more, /*thorough=*/false))

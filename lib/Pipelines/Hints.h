@@ -71,6 +71,8 @@ private:
   bool belongs(const Op &op, Diagnostic &error) const;
   bool enclose(const Op &op, Diagnostic &error) const;
   bool drop(const Op &op, Diagnostic &error) const;
+  std::optional<Diagnostic> withoutCommas(const Op &op, size_t at,
+                                          DiagnosticSeverity kind) const;
   void sayUnknown(const Op &op, llvm::StringRef word, bool isSaid,
                   Diagnostic &error) const;
   Location locationOf(size_t at) const;

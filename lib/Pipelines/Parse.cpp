@@ -223,6 +223,22 @@ NumberKind kindOf(StringRef text) {
                              : NumberKind::None;
 }
 
+/// What can be written for a parameter of the kind; of percents that what was
+/// given says, these.
+std::string settingAdvice(NumberKind declared, StringRef given) {
+  if (declared == NumberKind::Integer)
+    return "write an integer, such as 32";
+  const bool percent = given.consume_back("%");
+  given = given.trim();
+  double value = 0;
+  if ((!percent && kindOf(given) != NumberKind::Integer) ||
+      given.getAsDouble(value) || value <= 0 || value > 100)
+    return "write a ratio of more than 0 and at most 1, such as 1/5, 0.2 or "
+           "'20 percent'";
+  return ("write '" + given + " percent'").str() +
+         (given == "1" && !percent ? ", or '1/1' for all" : "");
+}
+
 /// What is wrong with `value` for the parameter, as an error there.
 LogicalResult checkSetting(const ::heddle::bundle::TextParameter &parameter,
                            StringRef value, Location location) {
@@ -232,23 +248,15 @@ LogicalResult checkSetting(const ::heddle::bundle::TextParameter &parameter,
       (declared == NumberKind::None && given != NumberKind::None))
     return success();
   InFlightDiagnostic error = emitError(location);
-  if (given == NumberKind::None) {
-    error << "parameter '" << parameter.name << "' cannot be set to '"
-          << ::heddle::printable(value) << "'; ";
-    if (value.consume_back("%"))
-      return error << "write '" << value.rtrim() << " percent'";
-    return error << (declared == NumberKind::Integer
-                         ? "write an integer, such as 32"
-                         : "write a ratio, such as 1/5, 0.2 or '20 percent'");
-  }
-  if (declared == NumberKind::Integer)
-    return error << "parameter '" << parameter.name << "' is an integer, "
-                 << parameter.value << ", and cannot be set to the ratio "
-                 << value;
-  return error << "parameter '" << parameter.name << "' is a ratio, "
-               << parameter.value << ", and cannot be set to the integer "
-               << value << "; write '" << value << " percent'"
-               << (value == "1" ? ", or '1/1' for all" : "");
+  error << "parameter '" << parameter.name << "' ";
+  if (given == NumberKind::None)
+    error << "cannot be set to '" << ::heddle::printable(value) << "'";
+  else
+    error << "is "
+          << (given == NumberKind::Ratio ? "an integer, " : "a ratio, ")
+          << parameter.value << ", and cannot be set to the "
+          << (given == NumberKind::Ratio ? "ratio " : "integer ") << value;
+  return error << "; " << settingAdvice(declared, value);
 }
 
 } // namespace
@@ -257,22 +265,40 @@ FailureOr<std::string> mlir::heddle::setParameters(
     llvm::SourceMgr &sourceMgr, StringRef name,
     ArrayRef<std::pair<std::string, std::string>> settings,
     MLIRContext *context) {
-  OwningOpRef<ModuleOp> module;
-  {
+  llvm::MemoryBufferRef buffer =
+      sourceMgr.getMemoryBuffer(sourceMgr.getMainFileID())->getMemBufferRef();
+  std::string text = buffer.getBuffer().str();
+  auto placed = [&](size_t offset) {
+    return locationAt(context, text, buffer.getBufferIdentifier(), offset);
+  };
+  // Not by the parser, which would judge the values that are to be replaced.
+  std::vector<::heddle::bundle::TextHead> heads =
+      ::heddle::bundle::headsOf(text);
+  llvm::erase_if(heads, [&](const ::heddle::bundle::TextHead &head) {
+    return !name.empty() && head.name != name;
+  });
+  const bool plain =
+      heads.size() == 1 &&
+      llvm::all_of(heads.front().parameters, [](const auto &parameter) {
+        return kindOf(parameter.value) != NumberKind::None;
+      });
+  if (!plain) {
     // The text that comes of it warns again.
     ScopedDiagnosticHandler quiet(context, [](Diagnostic &diagnostic) {
       return success(diagnostic.getSeverity() == DiagnosticSeverity::Warning);
     });
-    module = parseSchedule(sourceMgr, name, context);
+    OwningOpRef<ModuleOp> module = parseSchedule(sourceMgr, name, context);
+    if (!module)
+      return failure();
+    // In MLIR's generic form one has no head.
+    if (heads.empty()) {
+      ScheduleOp schedule = *module->getOps<ScheduleOp>().begin();
+      heads.push_back(
+          {.name = schedule.getSymName().str(), .at = 0, .parameters = {}});
+    }
   }
-  if (!module)
-    return failure();
-  ScheduleOp schedule = *module->getOps<ScheduleOp>().begin();
-  llvm::MemoryBufferRef buffer =
-      sourceMgr.getMemoryBuffer(sourceMgr.getMainFileID())->getMemBufferRef();
-  std::string text = buffer.getBuffer().str();
-  const std::vector<::heddle::bundle::TextParameter> parameters =
-      ::heddle::bundle::parametersOf(text, schedule.getSymName());
+  const ::heddle::bundle::TextHead &head = heads.front();
+  const auto &parameters = head.parameters;
   SmallVector<StringRef> names;
   for (const auto &parameter : parameters)
     names.push_back(parameter.name);
@@ -282,22 +308,19 @@ FailureOr<std::string> mlir::heddle::setParameters(
     auto *found = llvm::find(names, wanted);
     if (found != names.end()) {
       const auto &parameter = parameters[found - names.begin()];
-      good &= succeeded(
-          checkSetting(parameter, value,
-                       locationAt(context, text, buffer.getBufferIdentifier(),
-                                  parameter.nameAt)));
+      good &=
+          succeeded(checkSetting(parameter, value, placed(parameter.nameAt)));
       continue;
     }
     good = false;
-    InFlightDiagnostic error = emitError(schedule.getLoc());
-    error << "schedule @" << schedule.getSymName() << " has no parameter '"
-          << ::heddle::printable(wanted) << "'; it has "
-          << (names.empty() ? "none" : llvm::join(names, ", "));
+    InFlightDiagnostic error = emitError(placed(head.at));
+    error << "schedule @" << ::heddle::printable(head.name)
+          << " has no parameter '" << ::heddle::printable(wanted)
+          << "'; it has " << (names.empty() ? "none" : llvm::join(names, ", "));
     StringRef nearest = ::heddle::bundle::nearestOf(wanted, names);
     if (!nearest.empty())
-      error.attachNote(locationAt(
-          context, text, buffer.getBufferIdentifier(),
-          parameters[llvm::find(names, nearest) - names.begin()].nameAt))
+      error.attachNote(
+          placed(parameters[llvm::find(names, nearest) - names.begin()].nameAt))
           << "did you mean '" << nearest << "'?";
   }
   if (!good)

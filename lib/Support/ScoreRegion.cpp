@@ -149,6 +149,13 @@ LogicalResult ScoreReader::readConstant(arith::ConstantOp op,
 LogicalResult ScoreReader::readOperand(Operation &op, unsigned i, char letter,
                                        Scores::Node &node) {
   Value value = op.getOperand(i);
+  auto constant = value.getDefiningOp<arith::ConstantOp>();
+  if (i == 1 && constant && isa<arith::DivFOp>(op))
+    if (auto real = dyn_cast<FloatAttr>(constant.getValue());
+        real && real.getValue().isZero())
+      return op.emitOpError() << "divides by zero, which gives no logit; write "
+                                 "another constant, such as `arith.constant "
+                                 "30.0 : f32`";
   auto known = numbers.find(value);
   if (known == numbers.end())
     return op.emitOpError()
@@ -156,7 +163,6 @@ LogicalResult ScoreReader::readOperand(Operation &op, unsigned i, char letter,
   node.of[i] = known->second;
   if (letter != '+' && letter != 's')
     return success();
-  auto constant = value.getDefiningOp<arith::ConstantOp>();
   auto number = constant ? dyn_cast<IntegerAttr>(constant.getValue()) : nullptr;
   if (letter == '+' && (!number || number.getInt() < 1))
     return op.emitOpError() << "divides positions by what is no positive "

@@ -15,6 +15,7 @@
 #include "bundle/format/Tilings.h"
 #include "bundle/program/Printable.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
+#include "heddle/Target/Backend.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
@@ -371,6 +372,27 @@ std::optional<std::string> readTable(const cl::opt<std::string> &flag,
   return std::nullopt;
 }
 
+/// The crossovers of a text, whose targets are machines as bundles name them.
+::heddle::Result<std::vector<::heddle::bundle::Crossover>>
+readCrossovers(std::string_view text) {
+  auto table = ::heddle::bundle::crossoversFromJson(text);
+  for (size_t i = 0; table && i < table->size(); ++i) {
+    const std::string &target = (*table)[i].target;
+    auto backend = createBackend(
+        (StringRef(target).starts_with("sm_") ? "cuda:" : "") + target, {});
+    std::string problem;
+    if (!backend)
+      problem = llvm::toString(backend.takeError());
+    else if (const std::string cpu = (*backend)->description().cpu;
+             cpu != target)
+      problem = "expected a machine's own name; write " + cpu;
+    if (!problem.empty())
+      return ::heddle::Error("a table of crossovers: dense_above[" +
+                             std::to_string(i) + "].target: " + problem);
+  }
+  return table;
+}
+
 RequestOptions readRequest(const Flags &flags) {
   RequestOptions request;
   for (const auto &[option, take] : flags.ofRequest)
@@ -528,7 +550,7 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   } else if (flags.crossovers.getNumOccurrences()) {
     auto table =
         readTable(flags.crossovers, ::heddle::bundle::checkCrossoversSize,
-                  ::heddle::bundle::crossoversFromJson);
+                  readCrossovers);
     if (!table) {
       exitCode = 1;
       return options;

@@ -135,8 +135,9 @@ OwningOpRef<ModuleOp> parseSchedule(llvm::SourceMgr &sourceMgr, StringRef name,
 /// The text of the main buffer of `sourceMgr` with other values for parameters
 /// of the schedule that parseSchedule() would choose: `settings` are names and
 /// values, {"keep", "1/2"}. The text is then what a user would have written to
-/// the same end. Fails with a diagnostic when it cannot be parsed as it is,
-/// there is no such parameter or the value is of another kind.
+/// the same end; whether it can be parsed is not known. Fails with a diagnostic
+/// when the head cannot be read as it is, there is no such parameter or the
+/// value is of another kind.
 FailureOr<std::string>
 setParameters(llvm::SourceMgr &sourceMgr, StringRef name,
               ArrayRef<std::pair<std::string, std::string>> settings,

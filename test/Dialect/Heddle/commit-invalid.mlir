@@ -497,7 +497,7 @@ heddle.schedule @M11 {
 // -----
 
 heddle.schedule @M8 {
-  // expected-error@+1 {{tokens are revoked by row or shadow}}
+  // expected-error@+1 {{tokens are revoked by row or shadow; write by = shadow, or leave it out}}
   commit above(0.6) revoke(below = 0.9, by = mask)
   attend dense
 }
@@ -505,7 +505,7 @@ heddle.schedule @M8 {
 // -----
 
 heddle.schedule @M8 {
-  // expected-error@+1 {{fewer tokens are revoked than the step or step_before commits}}
+  // expected-error@+1 {{fewer tokens are revoked than the step or step_before commits; write fewer_than = step_before, or leave it out}}
   commit above(0.6) revoke(below = 0.9, fewer_than = ever)
   attend dense
 }

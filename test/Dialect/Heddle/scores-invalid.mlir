@@ -60,6 +60,17 @@ heddle.schedule @F2 {
 
 // -----
 
+heddle.schedule @F2 {
+  attend dense scores(%logit) {
+    %none = arith.constant -0.0 : f32
+    // expected-error@+1 {{divides by zero, which gives no logit; write another constant}}
+    %r = arith.divf %logit, %none : f32
+    yield %r
+  }
+}
+
+// -----
+
 heddle.schedule @F3 {
   %start = cadence first(4)
   %rows = positions response

@@ -81,14 +81,22 @@ template <typename E> SmallVector<StringRef> wordsOf() {
       namesOf(E()), [](std::string_view name) { return StringRef(name); });
 }
 
-/// A word of an enumeration; `expected` says which there are.
+/// An error at `loc`, where a word of an argument is expected of which the
+/// first is that of one left out.
+ParseResult otherWord(AsmParser &parser, SMLoc loc, StringRef expected,
+                      StringRef argument, StringRef word,
+                      ArrayRef<StringRef> words);
+
+/// A word of an enumeration; `expected` says which there are, and `argument`
+/// whose value it is, if it is one's.
 template <typename E>
-ParseResult parseOneOf(AsmParser &parser, StringRef expected, E &value) {
+ParseResult parseOneOf(AsmParser &parser, StringRef expected, E &value,
+                       StringRef argument = "") {
   SMLoc loc = parser.getCurrentLocation();
   StringRef word;
   if (takeWord(parser, value, word))
     return success();
-  return suggesting(parser.emitError(loc, expected), word, wordsOf<E>());
+  return otherWord(parser, loc, expected, argument, word, wordsOf<E>());
 }
 
 /// The same; `kind` is what it is one of: "scorer".

@@ -169,7 +169,7 @@ public:
     wanted.push_back({name,
                       [this, name, &value, expected] {
                         places[name] = parser.getCurrentLocation();
-                        return parseOneOf(parser, expected, value);
+                        return parseOneOf(parser, expected, value, name);
                       },
                       /*required=*/false});
   }

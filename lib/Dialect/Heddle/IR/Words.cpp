@@ -10,6 +10,8 @@
 
 #include "llvm/ADT/StringExtras.h"
 
+#include <cstring>
+
 using namespace mlir;
 using namespace mlir::heddle;
 
@@ -39,6 +41,24 @@ InFlightDiagnostic mlir::heddle::unknownWord(AsmParser &parser, SMLoc loc,
   error << (words.size() == 1 ? ": there is " : ": one of ")
         << llvm::join(words, ", ");
   return suggesting(std::move(error), word, words);
+}
+
+ParseResult mlir::heddle::otherWord(AsmParser &parser, SMLoc loc,
+                                    StringRef expected, StringRef argument,
+                                    StringRef word, ArrayRef<StringRef> words) {
+  InFlightDiagnostic error = parser.emitError(loc, expected);
+  if (argument.empty() || !::heddle::bundle::nearestOf(word, words).empty())
+    return suggesting(std::move(error), word, words);
+  StringRef meant = words[1];
+  // In quotation marks, as other languages have it.
+  const char *text = loc.getPointer();
+  if (*text == '"')
+    for (StringRef each : words)
+      if (std::strncmp(text + 1, each.data(), each.size()) == 0 &&
+          text[1 + each.size()] == '"')
+        meant = each;
+  return error << "; write " << argument << " = " << meant
+               << ", or leave it out";
 }
 
 InFlightDiagnostic mlir::heddle::wasWritten(AsmParser &parser, SMLoc loc,

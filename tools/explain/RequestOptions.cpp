@@ -164,7 +164,8 @@ heddle::explain::resolveRequest(const RequestOptions &given) {
   request.salientShare = options.salientShare.value_or(request.salientShare);
   // 0 is what a request has that names none.
   if (options.tokensPerStep == 0.0)
-    return Error("the tokens per step are 0, expected 1 or more");
+    return Error("the tokens per step are 0, expected 1 to " +
+                 std::to_string(maxTokens));
   request.run.tokensPerStep =
       options.tokensPerStep.value_or(request.run.tokensPerStep);
   request.run.seed = options.seed.value_or(request.run.seed);

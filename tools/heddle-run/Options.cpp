@@ -21,7 +21,6 @@
 #include "tools/trust/Digest.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -110,37 +109,12 @@ CLI::Validator isOneOf(std::vector<std::string> names) {
   return CLI::Validator(check, "");
 }
 
-// The library takes "" for 0, -1 for a large unsigned number and what is too
-// large for the largest; these see the text first.
-template <typename T> std::string numberProblem(const std::string &text, T) {
-  T value;
-  const char *end = text.data() + text.size();
-  auto [stop, code] = std::from_chars(text.data(), end, value);
-  if (code == std::errc::result_out_of_range)
-    return text + " is too large or too small";
-  bool good = code == std::errc() && stop == end;
-  return good ? "" : "'" + text + "' is not a whole number";
-}
-
-std::string numberProblem(const std::string &text, double) {
-  char *end = nullptr;
-  std::strtod(text.c_str(), &end);
-  bool good = !text.empty() && end == text.c_str() + text.size();
-  return good ? "" : "'" + text + "' is not a number";
-}
-
-template <typename T>
-std::string numberProblem(const std::string &text, std::optional<T>) {
-  return numberProblem(text, T());
-}
-
 /// `type`: what --help calls the number.
 template <typename T>
 CLI::Option *addNumber(CLI::App &app, const char *name, T &value,
                        const char *type, const char *help) {
-  auto check = [](std::string &text) { return numberProblem(text, T()); };
   return app.add_option(name, value, help)
-      ->check(CLI::Validator(check, ""))
+      ->check(isNumber<T>())
       ->type_name(type);
 }
 

@@ -28,6 +28,7 @@
 #include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cmath>
 #include <functional>
 #include <type_traits>
 
@@ -52,6 +53,24 @@ size_t rankOfType(StringRef type) {
   return std::distance(std::begin(elementTypes),
                        llvm::find(elementTypes, type));
 }
+
+/// LLVM's parser takes "" for 0 and what is too large for infinite.
+struct NumberParser : cl::parser<double> {
+  using parser::parser;
+  bool parse(cl::Option &option, StringRef name, StringRef text,
+             double &value) {
+    if (text.empty())
+      return option.error("needs a value");
+    if (cl::parser<double>::parse(option, name, text, value))
+      return true;
+    return std::isinf(value) && !text.contains_insensitive("inf") &&
+           option.error(text + " is too large");
+  }
+};
+
+template <typename T>
+using ParserOf =
+    std::conditional_t<std::is_same_v<T, double>, NumberParser, cl::parser<T>>;
 
 /// Made when main asks for it, so that a program that only links this file
 /// pays nothing and sees none of these.
@@ -173,7 +192,7 @@ struct Flags {
 
   template <typename T, typename Member>
   void add(const RequestOption &option, Member RequestOptions::*member) {
-    auto flag = std::make_unique<cl::opt<T>>(
+    auto flag = std::make_unique<cl::opt<T, false, ParserOf<T>>>(
         StringRef(option.name), cl::desc(option.help), cl::cat(explanations));
     flag->setValueStr(option.value);
     auto take = [member, flag = flag.get()](RequestOptions &request) {

@@ -167,6 +167,8 @@ TEST(CommandLine, WhatIsMissing) {
 TEST(CommandLine, WhatIsNoValue) {
   expectUsageError("-m x -b y hello --steps-json ''",
                    "--steps-json is empty, expected a file or '-'");
+  expectUsageError("-m x -b y hello --temperature 1e400",
+                   "--temperature: 1e400 is too large");
   expectUsageError("-m x -b y hello --eot-id -2",
                    "--eot-id: -2 is no token id; expected one, or -1 for none");
 }

@@ -109,7 +109,15 @@ inline std::string problemOf(const CLI::App &app, const CLI::Error &error) {
     const bool lacksOne = !commands.empty() &&
                           error.get_exit_code() ==
                               static_cast<int>(CLI::ExitCodes::RequiredError);
-    return lacksOne ? "no command; expected " + anyOf(commands) : error.what();
+    if (lacksOne)
+      return "no command; expected " + anyOf(commands);
+    const std::string what = error.what();
+    constexpr std::string_view often = ": At Most 1 required but received ";
+    const size_t at = what.find(often);
+    return at == what.npos
+               ? what
+               : what.substr(0, at) + " is given " +
+                     what.substr(at + often.size()) + " times; give it once";
   }
   const bool isOption = unknown.front().starts_with("-");
   const bool isCommand = !isOption && !commands.empty();

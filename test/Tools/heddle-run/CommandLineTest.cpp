@@ -173,6 +173,11 @@ TEST(CommandLine, WhatIsNoValue) {
                    "--eot-id: -2 is no token id; expected one, or -1 for none");
 }
 
+TEST(CommandLine, WhatIsGivenTwice) {
+  expectUsageError("-m x -b y hello --gen-length 16 --gen-length 32",
+                   "--gen-length is given 2 times; give it once");
+}
+
 TEST(CommandLine, AnEmptyValueTakesNoArgument) {
   for (const char *option : {"--steps-json", "--model", "--cfg-scale"})
     expectUsageError(option + std::string("= kept.txt"),

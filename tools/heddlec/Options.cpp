@@ -281,10 +281,12 @@ void printVersion(llvm::raw_ostream &out) {
 /// The exit code of wrong usage, as of the other tools; 1 is for wrong input.
 constexpr int badUsage = 2;
 
-int usageError(const llvm::Twine &message) {
+int fail(const llvm::Twine &message, int exitCode) {
   llvm::WithColor::error(messages(), "heddlec") << message << "\n";
-  return badUsage;
+  return exitCode;
 }
+
+int usageError(const llvm::Twine &message) { return fail(message, badUsage); }
 
 /// An option that only --explain reads and that was given without it, or "".
 std::string idleOption(const Flags &flags) {
@@ -399,8 +401,9 @@ RequestOptions readRequest(const Flags &flags) {
 }
 
 /// Fills in the run to explain, or the layers to compile for; what is wrong
-/// with them, or "".
-std::string resolve(const RequestOptions &request, Options &options) {
+/// with them, or "". `badFile`: as resolveRequest() has it.
+std::string resolve(const RequestOptions &request, Options &options,
+                    bool &badFile) {
   if (options.explain == ExplainFormat::None) {
     options.compiler.layers = request.layers;
     return request.layers.value_or(1) >= 1
@@ -408,7 +411,7 @@ std::string resolve(const RequestOptions &request, Options &options) {
                : "--layers: " + std::to_string(*request.layers) +
                      ", expected 1 or more";
   }
-  auto resolved = ::heddle::explain::resolveRequest(request);
+  auto resolved = ::heddle::explain::resolveRequest(request, &badFile);
   if (!resolved)
     return "--explain: " + resolved.error().text();
   options.request = std::move(*resolved);
@@ -581,6 +584,7 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   if (flags.headDims.getNumOccurrences())
     request.headDim = options.compiler.headDims.front();
 
+  bool badFile = false;
   if (flags.output.getNumOccurrences() && flags.output.empty())
     exitCode = usageError("-o is empty, expected a file or '-'");
   else if (std::string problem = idleOption(flags); !problem.empty())
@@ -595,7 +599,8 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
                                       request.follow.value_or("")});
            !problem.empty())
     exitCode = usageError(problem);
-  else if (std::string problem = resolve(request, options); !problem.empty())
-    exitCode = usageError(problem);
+  else if (std::string problem = resolve(request, options, badFile);
+           !problem.empty())
+    exitCode = fail(problem, badFile ? 1 : badUsage);
   return options;
 }

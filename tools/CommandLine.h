@@ -14,8 +14,14 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace heddle {
@@ -35,6 +41,38 @@ inline std::string anyOf(const std::vector<std::string> &words) {
   for (size_t i = 0; i < words.size(); ++i)
     text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
   return text;
+}
+
+// The library takes "" for 0, -1 for a large unsigned number and what is too
+// large for the largest, or infinite; these see the text first.
+template <typename T> std::string numberProblem(const std::string &text, T) {
+  T value;
+  const char *end = text.data() + text.size();
+  auto [stop, code] = std::from_chars(text.data(), end, value);
+  if (code == std::errc::result_out_of_range)
+    return text + " is too large or too small";
+  bool good = code == std::errc() && stop == end;
+  return good ? "" : "'" + text + "' is not a whole number";
+}
+
+inline std::string numberProblem(const std::string &text, double) {
+  char *end = nullptr;
+  errno = 0;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || end != text.c_str() + text.size())
+    return "'" + text + "' is not a number";
+  return errno == ERANGE && std::isinf(value) ? text + " is too large" : "";
+}
+
+template <typename T>
+std::string numberProblem(const std::string &text, std::optional<T>) {
+  return numberProblem(text, T());
+}
+
+/// Takes a number that a T, or what is in an optional, can hold.
+template <typename T> CLI::Validator isNumber() {
+  auto check = [](std::string &text) { return numberProblem(text, T()); };
+  return CLI::Validator(check, "");
 }
 
 /// Parses the command line. `--option=` without a value, as a script writes it
@@ -71,7 +109,15 @@ inline std::string problemOf(const CLI::App &app, const CLI::Error &error) {
     const bool lacksOne = !commands.empty() &&
                           error.get_exit_code() ==
                               static_cast<int>(CLI::ExitCodes::RequiredError);
-    return lacksOne ? "no command; expected " + anyOf(commands) : error.what();
+    if (lacksOne)
+      return "no command; expected " + anyOf(commands);
+    const std::string what = error.what();
+    constexpr std::string_view often = ": At Most 1 required but received ";
+    const size_t at = what.find(often);
+    return at == what.npos
+               ? what
+               : what.substr(0, at) + " is given " +
+                     what.substr(at + often.size()) + " times; give it once";
   }
   const bool isOption = unknown.front().starts_with("-");
   const bool isCommand = !isOption && !commands.empty();

@@ -31,9 +31,13 @@ Status bench::checkAsked(const bundle::Manifest &manifest, int64_t target,
       }
   for (const std::string &type : dtypes)
     if (!types.count(type))
-      return Error("the schedule has no kernels in " + type + " for " +
-                   toString(manifest.targets[target]) + ", it has " +
-                   join(types) + "; compile it with --dtype=" + type);
+      return Error(
+          "the schedule has no kernels in " + type + " for " +
+          toString(manifest.targets[target]) + ", it has " + join(types) +
+          (type == "f16" &&
+                   manifest.targets[target].kind == bundle::Target::Kind::Host
+               ? "; f16 is for GPUs, give one of these"
+               : "; give one of these, or compile it with --dtype=" + type));
   std::set<std::string> names;
   for (int64_t dim : dims)
     names.insert(std::to_string(dim));
@@ -42,6 +46,8 @@ Status bench::checkAsked(const bundle::Manifest &manifest, int64_t target,
       return Error(
           "the schedule has no kernels for head dim " + std::to_string(dim) +
           " and " + toString(manifest.targets[target]) + ", it has " +
-          join(names) + "; compile it with --head-dim=" + std::to_string(dim));
+          join(names) +
+          "; give one of these, or compile it with heddlec --head-dim, which "
+          "says what there can be");
   return Status::success();
 }

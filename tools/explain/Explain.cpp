@@ -368,9 +368,11 @@ Status heddle::explain::check(const ExplainRequest &request) {
   if (!(request.salientShare >= 0 && request.salientShare <= 1))
     return Error("the salient share is " +
                  std::to_string(request.salientShare) + ", expected 0 to 1");
-  if (run.tokensPerStep != 0 && !(run.tokensPerStep >= 1))
+  if (run.tokensPerStep != 0 &&
+      !(run.tokensPerStep >= 1 && run.tokensPerStep <= maxTokens))
     return Error("the tokens per step are " +
-                 std::to_string(run.tokensPerStep) + ", expected 1 or more");
+                 std::to_string(run.tokensPerStep) + ", expected 1 to " +
+                 std::to_string(maxTokens));
   if (!request.machine.empty())
     if (Result<Machine> machine = machineNamed(request.machine); !machine)
       return machine.takeError();

@@ -99,53 +99,60 @@ ModelShape heddle::explain::shapeOf(const rt::ModelConfig &config) {
           .vocabulary = config.vocabSize};
 }
 
-/// The log of a run, whose lengths those of `options` are that are not given.
-static Result<std::shared_ptr<const RunLog>> readLog(const std::string &path,
-                                                     RequestOptions &options) {
+static Result<std::shared_ptr<const RunLog>> readLog(const std::string &path) {
   Result<std::string> text = bundle::readRegularFile(
       path, 0, [](std::string_view, uint64_t) { return Status::success(); });
   if (!text)
     return text.takeError();
-  Result<RunLog> log = readRunLog(*text);
+  Result<RunLog> log = readRunLog(*text, printablePath(path));
   if (!log)
-    return log.takeError().withContext(printablePath(path));
-  if (log->lengths) {
-    const RunLog::Lengths &own = *log->lengths;
-    struct {
-      const char *name;
-      std::optional<int64_t> &given;
-      int64_t own;
-    } lengths[] = {{"length", options.length, own.prompt + own.genLength},
-                   {"prompt", options.prompt, own.prompt},
-                   {"gen-length", options.genLength, own.genLength},
-                   {"steps", options.steps, own.steps},
-                   {"block-length", options.blockLength, own.blockLength}};
-    for (auto &[name, given, recorded] : lengths) {
-      if (given && *given != recorded)
-        return Error("--" + std::string(name) + " is " +
-                     std::to_string(*given) + ", but " +
-                     std::to_string(recorded) + " in the run that " +
-                     printablePath(path) + " is of; give --" + name + "=" +
-                     std::to_string(recorded) + ", or leave it out");
-      given = recorded;
-    }
-  }
+    return log.takeError();
   return std::make_shared<const RunLog>(std::move(*log));
 }
 
+/// The lengths of the run that is followed where none were given.
+static Status takeLengths(const RunLog &log, RequestOptions &options) {
+  const RunLog::Lengths &own = log.lengths;
+  struct {
+    const char *name;
+    std::optional<int64_t> &given;
+    int64_t own;
+  } lengths[] = {{"length", options.length, own.prompt + own.genLength},
+                 {"prompt", options.prompt, own.prompt},
+                 {"gen-length", options.genLength, own.genLength},
+                 {"steps", options.steps, own.steps},
+                 {"block-length", options.blockLength, own.blockLength}};
+  for (auto &[name, given, recorded] : lengths) {
+    if (given && *given != recorded)
+      return Error("--" + std::string(name) + " is " + std::to_string(*given) +
+                   ", but " + std::to_string(recorded) + " in the run that " +
+                   log.name + " is of; give --" + name + "=" +
+                   std::to_string(recorded) + ", or leave it out");
+    given = recorded;
+  }
+  return Status::success();
+}
+
 Result<ExplainRequest>
-heddle::explain::resolveRequest(const RequestOptions &given) {
+heddle::explain::resolveRequest(const RequestOptions &given, bool *badFile) {
   ExplainRequest request;
   RequestOptions options = given;
   bool oneBlock = false;
-  if (options.follow) {
-    auto log = readLog(*options.follow, options);
-    if (!log)
-      return log.takeError();
-    request.run.follow = std::move(*log);
+  auto readFiles = [&]() -> Status {
+    if (options.follow)
+      if (Status status = readLog(*options.follow).moveTo(request.run.follow);
+          !status)
+        return status;
+    return options.model ? readModel(*options.model, request, oneBlock)
+                         : Status::success();
+  };
+  if (Status status = readFiles(); !status) {
+    if (badFile)
+      *badFile = true;
+    return status.takeError();
   }
-  if (options.model)
-    if (Status status = readModel(*options.model, request, oneBlock); !status)
+  if (request.run.follow)
+    if (Status status = takeLengths(*request.run.follow, options); !status)
       return status.takeError();
   ModelShape &shape = request.shape;
   shape.layers = options.layers.value_or(shape.layers);
@@ -164,7 +171,8 @@ heddle::explain::resolveRequest(const RequestOptions &given) {
   request.salientShare = options.salientShare.value_or(request.salientShare);
   // 0 is what a request has that names none.
   if (options.tokensPerStep == 0.0)
-    return Error("the tokens per step are 0, expected 1 or more");
+    return Error("the tokens per step are 0, expected 1 to " +
+                 std::to_string(maxTokens));
   request.run.tokensPerStep =
       options.tokensPerStep.value_or(request.run.tokensPerStep);
   request.run.seed = options.seed.value_or(request.run.seed);

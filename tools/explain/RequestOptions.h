@@ -101,8 +101,10 @@ inline constexpr std::array requestOptions = {
 };
 
 /// Fills in what was not given, from the model's config.json where one is
-/// named. An error when a file cannot be read or check() has one.
-Result<ExplainRequest> resolveRequest(const RequestOptions &options);
+/// named. An error when a file cannot be read or check() has one; `badFile`,
+/// which others leave as it is, becomes true where a file is to blame.
+Result<ExplainRequest> resolveRequest(const RequestOptions &options,
+                                      bool *badFile = nullptr);
 
 } // namespace heddle::explain
 

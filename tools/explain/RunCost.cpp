@@ -616,15 +616,15 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
                               anyCommit(manifest, &CommitRule::revokes) ||
                               anyCommit(manifest, &CommitRule::stopAtEos);
     if (byConfidence)
-      cost->certainty = std::max(cost->certainty, request.run.tokensPerStep > 1
-                                                      ? Certainty::About
-                                                      : Certainty::AtMost);
+      cost->ofSteps =
+          request.run.tokensPerStep > 1 ? Certainty::About : Certainty::AtMost;
     // Further passes are taken to be as many as may be. What is edited counts
     // as committed then, of which there may be more than in the simulation.
     if (anyCommit(manifest, [](const CommitRule &rule) {
           return rule.furtherPasses > 0;
         }))
-      cost->certainty = std::max(cost->certainty, Certainty::AtMost);
+      cost->ofSteps = std::max(cost->ofSteps, Certainty::AtMost);
+    cost->certainty = std::max(cost->certainty, cost->ofSteps);
     if (anyCommit(manifest, &CommitRule::edits) &&
         std::ranges::any_of(manifest.positions, [](const Positions &set) {
           return set.kind == Positions::Kind::Committed;
@@ -659,6 +659,8 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
           return again;
         if (again->ofStep != cost->ofStep)
           cost->certainty = Certainty::About;
+        if (again->steps != cost->steps)
+          cost->ofSteps = Certainty::About;
       }
   }
   // Copies at steps of several kinds are taken to be like the first. Where a

@@ -67,8 +67,9 @@ struct RunCost {
   double mostOperations = 0;
   Seconds seconds, denseSeconds;
   Certainty certainty = Certainty::Exact;
-  int64_t steps = 0;     ///< that the simulated run took
-  int64_t sequences = 1; ///< SimulatedStep::sequences
+  int64_t steps = 0;                    ///< that the simulated run took
+  Certainty ofSteps = Certainty::Exact; ///< of `steps`
+  int64_t sequences = 1;                ///< SimulatedStep::sequences
   std::vector<Work> ofStep;
   std::vector<StepKind> kinds;
   std::vector<RowCount> rowsOfPass; ///< that its steps carry through the layers

@@ -12,14 +12,13 @@
 #include "runtime/denoise/CommitRule.h"
 #include "runtime/denoise/SequenceRun.h"
 #include "runtime/schedule/SequenceRows.h"
+#include "tools/explain/RunCost.h"
 
 #include "runtime/sample/Sampler.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
-#include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 using namespace heddle;
@@ -160,129 +159,6 @@ int64_t countOf(const CommitRule &rule, double tokensPerStep,
 
 } // namespace
 
-Result<explain::RunLog> explain::readRunLog(const std::string &text) {
-  RunLog log;
-  std::istringstream lines(text);
-  int64_t number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    if (line.find_first_not_of(" \t\r") == std::string::npos)
-      continue;
-    nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
-    auto bad = [&](const char *what) {
-      return Error("line " + std::to_string(number) + " of the log " + what +
-                   ", expected what heddle-run --steps-json writes");
-    };
-    if (!json.is_object())
-      return bad("is no JSON object");
-    auto numberOf = [](const nlohmann::json &object, const char *name,
-                       int64_t missing) {
-      auto found = object.find(name);
-      return found != object.end() && found->is_number_integer()
-                 ? found->get<int64_t>()
-                 : missing;
-    };
-    auto isInt32 = [](int64_t value) {
-      return value >= 0 && value <= INT32_MAX;
-    };
-    // A batch's may say so in any of these first.
-    bool several = json.contains("prompt_lengths") &&
-                   json["prompt_lengths"].is_array() &&
-                   json["prompt_lengths"].size() > 1;
-    for (const char *list : {"commits", "verified", "predictions"})
-      if (json.contains(list) && json[list].is_array())
-        for (const nlohmann::json &each : json[list])
-          several |= each.is_object() && numberOf(each, "sequence", 0) > 0;
-    if (several)
-      return Error("the log is of a run with several prompts, of which one "
-                   "can't be followed alone; give heddle-run --steps-json one "
-                   "prompt");
-    if (json.contains("done")) {
-      const nlohmann::json prompts = json.value("prompt_lengths", json);
-      const bool one = prompts.is_array() && prompts.size() == 1 &&
-                       prompts[0].is_number_integer();
-      const RunLog::Lengths lengths = {
-          .prompt = one ? prompts[0].get<int64_t>() : 0,
-          .genLength = numberOf(json, "gen_length", 0),
-          .steps = numberOf(json, "steps", 0),
-          .blockLength = numberOf(json, "block_length", 0)};
-      const int64_t all[] = {lengths.prompt, lengths.genLength, lengths.steps,
-                             lengths.blockLength};
-      if (std::ranges::all_of(
-              all, [](int64_t each) { return each > 0 && each <= INT32_MAX; }))
-        log.lengths = lengths;
-      break;
-    }
-    if (!json.contains("commits") || !json["commits"].is_array())
-      return bad("has no commits");
-    rt::StepOutcome &made = log.passes.emplace_back();
-    const int64_t pass = std::ssize(log.passes);
-    if (const int64_t step = numberOf(json, "step", pass); step != pass)
-      return Error("line " + std::to_string(number) +
-                   " of the log is of step " + std::to_string(step) +
-                   ", expected " + std::to_string(pass) +
-                   ": each is there once, from 1 on");
-    for (const nlohmann::json &commit : json["commits"]) {
-      if (!commit.is_object() || numberOf(commit, "sequence", -1) != 0)
-        return bad("commits tokens of no sequence");
-      const int64_t position = numberOf(commit, "position", -1);
-      const int64_t token = numberOf(commit, "token", 0);
-      if (!isInt32(position) || !isInt32(token))
-        return bad("commits at no position, or no token");
-      made.commits.push_back(
-          {.position = position,
-           .token = static_cast<int32_t>(token),
-           .revoked = commit.contains("revoked") && commit["revoked"] == true,
-           .edited = commit.contains("edited") && commit["edited"] == true,
-           .step = numberOf(commit, "step", 0)});
-    }
-    made.logitRows = numberOf(json, "logit_rows", -1);
-    if (json.contains("verified")) {
-      const nlohmann::json &all = json["verified"];
-      const bool one = all.is_array() && all.size() == 1 && all[0].is_object();
-      const rt::Verified verified = {
-          .copies = one ? numberOf(all[0], "copies", 0) : 0,
-          .steps = one ? numberOf(all[0], "steps", 0) : 0};
-      if (verified.steps < 1 || verified.steps > verified.copies ||
-          verified.copies > 1 + bundle::maxDrafts || made.logitRows < 0)
-        return bad("verifies no number of copies of the one sequence");
-      made.verified = {verified};
-    }
-    if (json.contains("predictions") && json["predictions"].is_array())
-      for (const nlohmann::json &each : json["predictions"]) {
-        const int64_t position =
-            each.is_object() ? numberOf(each, "position", -1) : -1;
-        if (!isInt32(position) || numberOf(each, "sequence", -1) != 0 ||
-            !each.contains("confidence") || !each["confidence"].is_number())
-          return bad("predicts at no position of the one sequence, or without "
-                     "a confidence");
-        made.predictions.push_back(
-            {0, position, each["confidence"].get<double>()});
-      }
-    if (json.contains("similarity") && json["similarity"].is_array())
-      for (const nlohmann::json &one : json["similarity"]) {
-        if (!one.is_number() && !one.is_null())
-          return bad("has a similarity that is no number");
-        made.counters.similarity.push_back(
-            one.is_number() ? std::optional<double>(one.get<double>())
-                            : std::nullopt);
-      }
-    made.rowsComputed = numberOf(json, "rows", -1);
-    if (json.contains("rows") && made.rowsComputed < 0)
-      return bad("computes no number of rows");
-    if (json.contains("salient_rows") && json["salient_rows"].is_array())
-      for (const nlohmann::json &rows : json["salient_rows"]) {
-        if (!rows.is_number_integer() || !isInt32(rows.get<int64_t>()))
-          return bad("has salient rows that are no number of rows");
-        made.counters.salientRows.push_back(rows.get<int64_t>());
-      }
-  }
-  if (log.passes.empty())
-    return Error("the log has no step, expected what heddle-run --steps-json "
-                 "writes");
-  return log;
-}
-
 /// Of the selections that the step refreshes: SimulatedStep::scoring and
 /// always.
 static Status measure(const bundle::Manifest &manifest,
@@ -305,6 +181,33 @@ static Status measure(const bundle::Manifest &manifest,
     if (scoring[i] == 0) // none of them is visible
       scoring[i] = -1;
   }
+  return Status::success();
+}
+
+/// Whether a run that was followed has ended where its log does, with the same
+/// tokens.
+static Status checkEnd(const explain::RunLog &log, const rt::SequenceRun &run,
+                       const rt::ModelConfig &config, int64_t passes) {
+  if (passes < std::ssize(log.passes))
+    return log.unlike(static_cast<size_t>(passes),
+                      "stands behind the run's end: here it takes " +
+                          explain::counted(passes, "step"));
+  // Which token is EOS only a model says.
+  if (!run.done() && !(run.stepRule().stopAtEos && config.eosToken < 0))
+    return log.unlike(
+        static_cast<size_t>(passes) - 1,
+        "is the last one, but here the run of " +
+            explain::counted(log.lengths.steps, "planned step") +
+            " goes on, with " +
+            explain::counted(std::ranges::count(run.masked(), uint8_t(1)),
+                             "masked position"));
+  const std::vector<int32_t> &made = run.tokens();
+  for (size_t i = static_cast<size_t>(run.promptLength()); i < made.size(); ++i)
+    if (!log.tokens.empty() && run.masked()[i] == 0 && made[i] != log.tokens[i])
+      return log.badEnd("has token " + std::to_string(log.tokens[i]) +
+                        " at position " + std::to_string(i) +
+                        ", where the steps leave token " +
+                        std::to_string(made[i]));
   return Status::success();
 }
 
@@ -344,14 +247,16 @@ explain::simulate(const bundle::Manifest &manifest,
       std::ranges::all_of(request.follow->passes, [](const auto &pass) {
         return pass.predictions.empty();
       }))
-    return Error("the schedule goes by the confidence of earlier predictions, "
-                 "of which the log says nothing; write it with heddle-run "
-                 "--steps-json and this schedule");
+    return Error(
+        request.follow->name +
+        ": the schedule goes by the confidence of earlier predictions, "
+        "of which the log says nothing; write it with heddle-run "
+        "--steps-json and this schedule");
   if (request.follow &&
       std::ranges::any_of(request.follow->passes, [&](const auto &pass) {
         return pass.verified.empty() == manifest.commit.verifies();
       }))
-    return Error(std::string("the log ") +
+    return Error(request.follow->name + ": the log " +
                  (manifest.commit.verifies()
                       ? "does not say how many steps each pass made, though "
                       : "says how many steps each pass made, but not that ") +
@@ -382,6 +287,9 @@ explain::simulate(const bundle::Manifest &manifest,
     const auto pass = static_cast<size_t>(passes);
     const rt::StepOutcome *logged =
         request.follow ? &request.follow->passes[pass] : nullptr;
+    auto unlike = [&](const std::string &what) {
+      return request.follow->unlike(pass, what);
+    };
     if (rows.inStep())
       drift.finish(rows.place(),
                    similaritiesBefore(request, pass, drift.layers().size()));
@@ -420,11 +328,21 @@ explain::simulate(const bundle::Manifest &manifest,
       if (all > 0 && all == 2 * sequences * ofEach)
         sequences *= 2;
       else if (all >= 0 && all != sequences * ofEach)
-        return Error("step " + std::to_string(run.place().step) +
-                     " of the log computes " + std::to_string(all) +
-                     " rows, here it has " + std::to_string(ofEach) +
-                     ": it is of a run with other lengths or another "
-                     "schedule");
+        return unlike("computes " + std::to_string(all) +
+                      " rows, here it has " + std::to_string(ofEach));
+      const bool compares =
+          std::ranges::any_of(rows.partsOfStep(), [](const auto &part) {
+            return part.pass->comparesContexts();
+          });
+      const rt::StepCounters &counters = logged->counters;
+      for (auto [name, expected, has] :
+           {std::tuple("salient_rows", compares, !counters.salientRows.empty()),
+            std::tuple("similarity", !drift.layers().empty(),
+                       !counters.similarity.empty())})
+        if (has != expected)
+          return unlike(std::string("has ") + (has ? "" : "no ") + name +
+                        ", though here layers compare " +
+                        (has ? "nothing" : "rows"));
     }
     findCandidates(run, rows, config, isActive, candidates, again);
     if (!run.stepRule().byQuota() || run.quota() > 0)
@@ -445,14 +363,19 @@ explain::simulate(const bundle::Manifest &manifest,
     int64_t quota =
         std::min(run.quota(), static_cast<int64_t>(candidates.size()));
     if (logged) {
+      // Only LLaDA's own quotas are known; others' draw, or go by options.
+      const CommitRule &rule = run.stepRule();
+      if (request.maskToken >= 0 && !request.eps &&
+          !manifest.commit.verifies() && rule.kind == CommitRule::Kind::Quota &&
+          !rule.revokes() && !rule.edits() &&
+          std::ssize(logged->commits) != quota)
+        return unlike("commits " + std::to_string(logged->commits.size()) +
+                      " tokens, here it has " + std::to_string(quota));
       for (const rt::Prediction &each : logged->predictions) {
         if (each.position >= request.length ||
             run.masked()[static_cast<size_t>(each.position)] == 0)
-          return Error("step " + std::to_string(run.place().step) +
-                       " of the log predicts position " +
-                       std::to_string(each.position) +
-                       ", which is not masked: it is of a run with other "
-                       "lengths or another schedule");
+          return unlike("predicts position " + std::to_string(each.position) +
+                        ", which is not masked");
         run.predict(each.position, each.confidence);
       }
     } else {
@@ -474,15 +397,12 @@ explain::simulate(const bundle::Manifest &manifest,
               : commit.edited
                   ? run.isEditable(commit.position)
                   : run.masked()[static_cast<size_t>(commit.position)] != 0))
-          return Error(
-              "step " + std::to_string(run.place().step) + " of the log " +
-              (commit.revoked  ? "revokes"
-               : commit.edited ? "edits"
-                               : "commits") +
+          return unlike(
+              std::string(commit.revoked  ? "revokes"
+                          : commit.edited ? "edits"
+                                          : "commits") +
               " position " + std::to_string(commit.position) +
-              (changes ? ", whose token is to stay" : ", which is not masked") +
-              ": it is of a run with other lengths or another "
-              "schedule");
+              (changes ? ", whose token is to stay" : ", which is not masked"));
         const auto position = static_cast<int32_t>(commit.position);
         if (commit.edited) {
           edited.emplace_back(position, commit.token);
@@ -555,16 +475,12 @@ explain::simulate(const bundle::Manifest &manifest,
       run.advance();
     }
     if (made < commits.size())
-      return Error("pass " + std::to_string(passes + 1) +
-                   " of the log commits at a step that it does not make: it is "
-                   "of a run with other lengths or another schedule");
+      return unlike("commits at a step that it does not make");
     rows.finishStep();
   }
-  if (request.follow && passes < last)
-    return Error("the log has " + std::to_string(last) +
-                 " steps, of which the run here takes " +
-                 std::to_string(passes) +
-                 ": it is of a run with other lengths or another schedule");
+  if (request.follow)
+    if (Status status = checkEnd(*request.follow, run, config, passes); !status)
+      return status;
   if (!request.follow && !run.done())
     return Error("a simulation of more than " + std::to_string(last) +
                  " steps over " + std::to_string(request.length) +

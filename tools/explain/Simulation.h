@@ -17,7 +17,7 @@
 
 #include "bundle/Result.h"
 #include "bundle/program/Manifest.h"
-#include "runtime/denoise/StepEngine.h"
+#include "tools/explain/RunLog.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -29,23 +29,6 @@
 #include <vector>
 
 namespace heddle::explain {
-
-/// What a run did: heddle-run's --steps-json of one prompt.
-struct RunLog {
-  /// Its forward passes, as they were told: commits, predictions where the
-  /// run's schedule goes by them, what was verified, rows through the layers
-  /// and the LM head (-1 where the log doesn't say) and, in `counters`, the
-  /// layers' salient rows and similarities.
-  std::vector<rt::StepOutcome> passes;
-  /// What the last line says of the run; none where the run did not end.
-  struct Lengths {
-    int64_t prompt = 0, genLength = 0, steps = 0, blockLength = 0;
-  };
-  std::optional<Lengths> lengths;
-};
-
-/// Reads the lines of a log. An error names the line that is none.
-Result<RunLog> readRunLog(const std::string &text);
 
 /// The run that is simulated: one sequence.
 struct SimulationRequest {

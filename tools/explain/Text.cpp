@@ -513,7 +513,7 @@ static std::string headText(const Explanation &explanation) {
           secondsText(dense) + ": " + speedBoundText(cost.certainty) + ratio +
           " times as fast\n";
   if (cost.steps != request.run.steps)
-    text += "the run takes " + std::string(boundText(cost.certainty)) +
+    text += "the run takes " + std::string(boundText(cost.ofSteps)) +
             counted(cost.steps, "step") +
             "; what is said of rows and layers is of the " +
             std::to_string(request.run.steps) + " planned\n";

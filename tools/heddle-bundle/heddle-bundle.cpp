@@ -260,10 +260,14 @@ int main(int argc, char **argv) {
         [&](auto member) {
           auto &value = options.request.*member;
           const std::string name = std::string("--") + option.name;
-          if constexpr (std::is_same_v<decltype(value), bool &>)
+          using Value = std::remove_reference_t<decltype(value)>;
+          if constexpr (std::is_same_v<Value, bool>)
             return dumpCommand->add_flag(name, value, option.help);
-          else
+          else if constexpr (std::is_same_v<Value, std::optional<std::string>>)
             return dumpCommand->add_option(name, value, option.help);
+          else
+            return dumpCommand->add_option(name, value, option.help)
+                ->check(isNumber<Value>());
         },
         option.member));
   explaining.push_back(

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/Process.h"
+#include "bundle/program/Printable.h"
 #include "heddle/Conversion/Passes.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
@@ -78,7 +79,18 @@ static LogicalResult run(StringRef input, StringRef output,
   std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(output, &problem);
   if (!file)
     return fail(problem);
-  if (failed(MlirOptMain(file->os(), std::move(buffer), registry, config)))
+  const LogicalResult made =
+      MlirOptMain(file->os(), std::move(buffer), registry, config);
+  llvm::raw_fd_ostream &out = file->os();
+  out.flush();
+  if (out.has_error()) {
+    const std::string why = out.error().message();
+    out.clear_error(); // else its destructor aborts
+    return fail("cannot write to " +
+                (output == "-" ? "stdout" : ::heddle::printablePath(output)) +
+                ": " + why);
+  }
+  if (failed(made))
     return failure();
   file->keep();
   return success();

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
+#include "LogFiles.h"
 #include "Report.h"
 
 #include "runtime/engine/DTypeChoice.h"
@@ -20,11 +21,8 @@
 #include "tools/trust/Digest.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <map>
 #include <memory>
 #include <sstream>
 #include <string_view>
@@ -111,37 +109,12 @@ CLI::Validator isOneOf(std::vector<std::string> names) {
   return CLI::Validator(check, "");
 }
 
-// The library takes "" for 0, -1 for a large unsigned number and what is too
-// large for the largest; these see the text first.
-template <typename T> std::string numberProblem(const std::string &text, T) {
-  T value;
-  const char *end = text.data() + text.size();
-  auto [stop, code] = std::from_chars(text.data(), end, value);
-  if (code == std::errc::result_out_of_range)
-    return text + " is too large or too small";
-  bool good = code == std::errc() && stop == end;
-  return good ? "" : "'" + text + "' is not a whole number";
-}
-
-std::string numberProblem(const std::string &text, double) {
-  char *end = nullptr;
-  std::strtod(text.c_str(), &end);
-  bool good = !text.empty() && end == text.c_str() + text.size();
-  return good ? "" : "'" + text + "' is not a number";
-}
-
-template <typename T>
-std::string numberProblem(const std::string &text, std::optional<T>) {
-  return numberProblem(text, T());
-}
-
 /// `type`: what --help calls the number.
 template <typename T>
 CLI::Option *addNumber(CLI::App &app, const char *name, T &value,
                        const char *type, const char *help) {
-  auto check = [](std::string &text) { return numberProblem(text, T()); };
   return app.add_option(name, value, help)
-      ->check(CLI::Validator(check, ""))
+      ->check(isNumber<T>())
       ->type_name(type);
 }
 
@@ -341,35 +314,6 @@ Result<PromptSource> choosePromptSource(const CLI::App &app,
   return source;
 }
 
-/// A log must not take the place of a file that the run reads: it would be
-/// lost, and weights that are mapped into memory would vanish.
-Status checkLogFile(const RunOptions &options, const char *flag,
-                    const std::string &path) {
-  namespace fs = std::filesystem;
-  if (path.empty() || path == "-")
-    return Status::success();
-  std::vector<std::string> inputs = {options.bundle, options.compareDense};
-  if (options.prompt.kind != PromptSource::Kind::Argument)
-    inputs.push_back(options.prompt.value);
-  std::error_code ignored;
-  for (const fs::directory_entry &entry :
-       fs::directory_iterator(options.model, ignored))
-    inputs.push_back(entry.path().string());
-  for (const std::string &input : inputs)
-    if (fs::equivalent(input, path, ignored))
-      return Error(std::string(flag) + ": " + path +
-                   " is a file that this run reads; give another name");
-  return Status::success();
-}
-
-Status checkLogFiles(const RunOptions &options) {
-  if (Status s = checkLogFile(options, "--steps-json", options.stepsJson); !s)
-    return s;
-  if (Status s = checkLogFile(options, "--record", options.record); !s)
-    return s;
-  return checkLogFile(options, "--trace", options.trace);
-}
-
 std::string shortNumber(double value) {
   std::ostringstream text;
   text << value;
@@ -436,24 +380,6 @@ Status settle(const CLI::App &app, Parsed &parsed) {
   }
   if (options.record == "-")
     return Error("--record writes a binary file; give it a name");
-  std::map<std::filesystem::path, const char *> written;
-  for (auto [flag, path] : {std::pair("--trace", &options.trace),
-                            std::pair("--steps-json", &options.stepsJson),
-                            std::pair("--record", &options.record)}) {
-    if (path->empty())
-      continue;
-    // A pipe's name under /dev/fd leads to no file; it is its own then.
-    std::error_code none;
-    std::filesystem::path place =
-        std::filesystem::weakly_canonical(*path, none);
-    auto [other, isNew] =
-        written.try_emplace(none ? std::filesystem::path(*path) : place, flag);
-    if (!isNew)
-      return Error(std::string(other->second) + " and " + flag +
-                   " would both write to " +
-                   (*path == "-" ? "standard output" : *path) +
-                   "; give each its own file");
-  }
   if (!options.trace.empty() && options.device != "cpu")
     return Error("--trace shows runs on the host only; use --device=cpu");
   if (options.eotToken && *options.eotToken < -1)

@@ -29,6 +29,7 @@
 #include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cmath>
 #include <functional>
 #include <type_traits>
 
@@ -53,6 +54,24 @@ size_t rankOfType(StringRef type) {
   return std::distance(std::begin(elementTypes),
                        llvm::find(elementTypes, type));
 }
+
+/// LLVM's parser takes "" for 0 and what is too large for infinite.
+struct NumberParser : cl::parser<double> {
+  using parser::parser;
+  bool parse(cl::Option &option, StringRef name, StringRef text,
+             double &value) {
+    if (text.empty())
+      return option.error("needs a value");
+    if (cl::parser<double>::parse(option, name, text, value))
+      return true;
+    return std::isinf(value) && !text.contains_insensitive("inf") &&
+           option.error(text + " is too large");
+  }
+};
+
+template <typename T>
+using ParserOf =
+    std::conditional_t<std::is_same_v<T, double>, NumberParser, cl::parser<T>>;
 
 /// Made when main asks for it, so that a program that only links this file
 /// pays nothing and sees none of these.
@@ -174,7 +193,7 @@ struct Flags {
 
   template <typename T, typename Member>
   void add(const RequestOption &option, Member RequestOptions::*member) {
-    auto flag = std::make_unique<cl::opt<T>>(
+    auto flag = std::make_unique<cl::opt<T, false, ParserOf<T>>>(
         StringRef(option.name), cl::desc(option.help), cl::cat(explanations));
     flag->setValueStr(option.value);
     auto take = [member, flag = flag.get()](RequestOptions &request) {
@@ -263,10 +282,12 @@ void printVersion(llvm::raw_ostream &out) {
 /// The exit code of wrong usage, as of the other tools; 1 is for wrong input.
 constexpr int badUsage = 2;
 
-int usageError(const llvm::Twine &message) {
+int fail(const llvm::Twine &message, int exitCode) {
   llvm::WithColor::error(messages(), "heddlec") << message << "\n";
-  return badUsage;
+  return exitCode;
 }
+
+int usageError(const llvm::Twine &message) { return fail(message, badUsage); }
 
 /// An option that only --explain reads and that was given without it, or "".
 std::string idleOption(const Flags &flags) {
@@ -402,8 +423,9 @@ RequestOptions readRequest(const Flags &flags) {
 }
 
 /// Fills in the run to explain, or the layers to compile for; what is wrong
-/// with them, or "".
-std::string resolve(const RequestOptions &request, Options &options) {
+/// with them, or "". `badFile`: as resolveRequest() has it.
+std::string resolve(const RequestOptions &request, Options &options,
+                    bool &badFile) {
   if (options.explain == ExplainFormat::None) {
     options.compiler.layers = request.layers;
     return request.layers.value_or(1) >= 1
@@ -411,7 +433,7 @@ std::string resolve(const RequestOptions &request, Options &options) {
                : "--layers: " + std::to_string(*request.layers) +
                      ", expected 1 or more";
   }
-  auto resolved = ::heddle::explain::resolveRequest(request);
+  auto resolved = ::heddle::explain::resolveRequest(request, &badFile);
   if (!resolved)
     return "--explain: " + resolved.error().text();
   options.request = std::move(*resolved);
@@ -584,6 +606,7 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   if (flags.headDims.getNumOccurrences())
     request.headDim = options.compiler.headDims.front();
 
+  bool badFile = false;
   if (flags.output.getNumOccurrences() && flags.output.empty())
     exitCode = usageError("-o is empty, expected a file or '-'");
   else if (std::string problem = idleOption(flags); !problem.empty())
@@ -598,7 +621,8 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
                                       request.follow.value_or("")});
            !problem.empty())
     exitCode = usageError(problem);
-  else if (std::string problem = resolve(request, options); !problem.empty())
-    exitCode = usageError(problem);
+  else if (std::string problem = resolve(request, options, badFile);
+           !problem.empty())
+    exitCode = fail(problem, badFile ? 1 : badUsage);
   return options;
 }

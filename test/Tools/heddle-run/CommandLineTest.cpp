@@ -167,8 +167,15 @@ TEST(CommandLine, WhatIsMissing) {
 TEST(CommandLine, WhatIsNoValue) {
   expectUsageError("-m x -b y hello --steps-json ''",
                    "--steps-json is empty, expected a file or '-'");
+  expectUsageError("-m x -b y hello --temperature 1e400",
+                   "--temperature: 1e400 is too large");
   expectUsageError("-m x -b y hello --eot-id -2",
                    "--eot-id: -2 is no token id; expected one, or -1 for none");
+}
+
+TEST(CommandLine, WhatIsGivenTwice) {
+  expectUsageError("-m x -b y hello --gen-length 16 --gen-length 32",
+                   "--gen-length is given 2 times; give it once");
 }
 
 TEST(CommandLine, AnEmptyValueTakesNoArgument) {
@@ -195,6 +202,50 @@ TEST(CommandLine, TheLogDoesNotReplaceAnInput) {
   std::string text;
   std::getline(file, text);
   EXPECT_EQ(text, "a bundle");
+}
+
+// Files are compared, not the ways in which they are named.
+TEST(CommandLine, EachLogHasAFileOfItsOwn) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(::testing::TempDir()) / "logs";
+  fs::remove_all(folder);
+  fs::create_directory(folder);
+  const std::string in = folder.string() + "/";
+  std::ofstream(in + "a.log").close();
+  std::ofstream(in + "order.txt") << "0";
+  fs::create_hard_link(in + "a.log", in + "hard.log");
+  fs::create_symlink("not-yet.log", in + "link.log");
+  const std::string traceAndSteps = "--trace and --steps-json would both write "
+                                    "to ",
+                    own = "; give each its own file",
+                    read = " is a file that this run reads; give another name";
+  const std::pair<std::string, std::string> refused[] = {
+      // Of neither there is anything yet, so that only the names say it.
+      {"hello --steps-json no.log --trace ./no.log",
+       traceAndSteps + "no.log" + own},
+      {"hello --steps-json no.log --record ./no.log",
+       "--steps-json and --record would both write to ./no.log" + own},
+      {"hello --steps-json " + in + "link.log --trace " + in + "not-yet.log",
+       traceAndSteps + in + "link.log" + own},
+      {"hello --steps-json " + in + "a.log --trace " + in + "hard.log",
+       traceAndSteps + in + "a.log" + own},
+      {"hello --steps-json - --trace " + in + "a.log >> " + in + "hard.log",
+       traceAndSteps + "standard output" + own},
+      {"hello --commit-order " + in + "order.txt --trace " + in + "./order.txt",
+       "--trace: " + in + "./order.txt" + read},
+      {"--trace " + in + "order.txt < " + in + "order.txt",
+       "--trace: " + in + "order.txt" + read}};
+  for (const auto &[arguments, message] : refused) {
+    Outcome outcome = heddleRun("-m x -b y " + arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_EQ(outcome.err, "heddle-run: error: " + message +
+                               "\nTry 'heddle-run --help' for all options.\n");
+  }
+  EXPECT_EQ(contents(in + "order.txt"), "0");
+  EXPECT_EQ(contents(in + "a.log"), "");
+  // Nothing is lost of what goes nowhere.
+  EXPECT_EQ(heddleRun("-m x -b y --trace /dev/null > /dev/null").code, 1);
+  fs::remove_all(folder);
 }
 
 TEST(CommandLine, WhatContradicts) {

@@ -236,6 +236,17 @@ heddle.schedule @waiting {
   attend dense
 }
 
+// Pairs are at most so many, as the last block is shorter; the steps are so many.
+// RUN: heddlec %s --schedule=counted --compile-to=plan --explain --crossovers=none --steps=8 --length=40 --prompt=32 --block-length=4 | FileCheck %s --check-prefix=COUNTED
+// COUNTED: of a dense run: operations at most
+// COUNTED: the run takes 20 steps; what is said of rows and layers is of the 8 planned
+heddle.schedule @counted {
+  %every = cadence every(1)
+  %blocks = select blocks(keep = 1/2, size = 16) by mean_probability on %every
+  commit quota passes(at_least = 10)
+  attend pairs(%blocks) at_once
+}
+
 // Blocks of a span round apart: 1 of 2 and 1 of 3.
 // RUN: heddlec %s --schedule=tiles --compile-to=plan --explain --steps=8 --block-length=60 --length=100 --prompt=40 --layers=1 --heads=2 | FileCheck %s --check-prefix=TILES
 // TILES: selection tiles: keeps 0.5 of the blocks of 32 keys (2 of 4) for each 32 rows

@@ -7,16 +7,15 @@
 
 #include "tools/explain/Simulation.h"
 #include "bundle/test/Says.h"
-#include "tools/explain/RequestOptions.h"
 #include "tools/explain/page/SequencePicture.h"
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -77,11 +76,46 @@ std::string line(const std::vector<std::string> &commits,
   return R"({"commits":[)" + all + "]" + more + "}\n";
 }
 
+/// The log of these steps with the end that they make. Rows that a line does
+/// not tell are not compared.
+Result<RunLog> logOf(const std::string &steps,
+                     const SimulationRequest &request) {
+  using Json = nlohmann::json;
+  std::vector<int32_t> tokens(static_cast<size_t>(request.length), 0);
+  std::vector<bool> told;
+  std::string text;
+  std::istringstream lines(steps);
+  for (std::string line; std::getline(lines, line);) {
+    Json json = Json::parse(line);
+    told.push_back(json.contains("rows"));
+    if (!told.back())
+      json["rows"] = 0;
+    for (const Json &each : json["commits"])
+      if (auto position = each["position"].get<size_t>();
+          position < tokens.size())
+        tokens[position] = each["token"].get<int32_t>();
+    text += json.dump() + "\n";
+  }
+  text += Json{{"done", true},
+               {"complete", true},
+               {"prompt_lengths", {request.prompt}},
+               {"gen_length", request.response()},
+               {"steps", request.steps},
+               {"block_length", request.ofBlock()},
+               {"sequences", {tokens}}}
+              .dump();
+  Result<RunLog> log = readRunLog(text, "a.log");
+  for (size_t i = 0; log && i < told.size(); ++i)
+    if (!told[i])
+      log->passes[i].rowsComputed = -1;
+  return log;
+}
+
 /// Follows the run of a log.
 Status following(const Manifest &manifest, SimulationRequest request,
-                 const std::string &text,
+                 const std::string &steps,
                  const std::function<void(const SimulatedStep &)> &observer) {
-  Result<RunLog> log = readRunLog(text);
+  Result<RunLog> log = logOf(steps, request);
   if (!log)
     return log.takeError();
   request.maskToken = 1;
@@ -229,8 +263,9 @@ TEST(Simulation, FollowsARunThatRevokes) {
   EXPECT_EQ(rows, "4:2:0 4:2:1 1:1:0 ");
   for (const char *other : {"5", "2", "70"}) {
     status = follow(other);
-    expectSays(status, std::string("step 2 of the log revokes position ") +
-                           other + ", whose token is to stay");
+    expectSays(status,
+               std::string("line 2 of the log, step 2, revokes position ") +
+                   other + ", whose token is to stay");
   }
 }
 
@@ -270,48 +305,19 @@ TEST(Simulation, FollowsARunThatVerifiesDrafts) {
                   R"("token":7,"position":6,"step":9}]})"
                   "\n");
   expectSays(status,
-             "pass 3 of the log commits at a step that it does not make");
+             "line 3 of the log, step 3, commits at a step that it does not "
+             "make");
   manifest.commit.drafts = 0;
   expectSays(follow(""), "but not that the schedule verifies");
   for (const char *wrong :
        {R"("verified":[{"sequence":0,"copies":1,"steps":2}])",
         R"("verified":[{"sequence":0,"copies":66,"steps":1}])",
         R"("verified":[])"}) {
-    Result<RunLog> log = readRunLog(R"({"commits":[],"logit_rows":1,)" +
-                                    std::string(wrong) + "}\n");
+    Result<RunLog> log = readRunLog(
+        R"({"commits":[],"logit_rows":1,)" + std::string(wrong) + "}\n", "");
     ASSERT_FALSE(log) << wrong;
     EXPECT_TRUE(says(log.error().text(), "verifies no number of copies"));
   }
-}
-
-TEST(RunLog, OfABatchIsRefusedAsThat) {
-  for (const char *line :
-       {R"({"commits":[{"sequence":1,"token":7,"position":3}]})",
-        R"({"commits":[],"verified":[{"sequence":0,"copies":1,"steps":1},)"
-        R"({"sequence":1,"copies":1,"steps":1}],"logit_rows":2})",
-        R"({"commits":[],"predictions":[{"sequence":1,"position":3,)"
-        R"("confidence":1}]})",
-        R"({"done":true,"prompt_lengths":[4,5]})"}) {
-    Result<RunLog> log = readRunLog(std::string(line) + "\n");
-    ASSERT_FALSE(log) << line;
-    EXPECT_EQ(log.error().text(),
-              "the log is of a run with several prompts, of which one can't be "
-              "followed alone; give heddle-run --steps-json one prompt");
-  }
-}
-
-TEST(RunLog, HasEachStepOnceAndInOrder) {
-  const std::string first = R"({"step":1,"commits":[]})",
-                    second = R"({"step":2,"commits":[]})";
-  EXPECT_TRUE(readRunLog(first + "\n" + second + "\n"));
-  Result<RunLog> log = readRunLog(second + "\n");
-  ASSERT_FALSE(log);
-  EXPECT_EQ(log.error().text(), "line 1 of the log is of step 2, expected 1: "
-                                "each is there once, from 1 on");
-  log = readRunLog(first + "\n\n" + first + "\n");
-  ASSERT_FALSE(log);
-  EXPECT_TRUE(
-      says(log.error().text(), "line 3 of the log is of step 1, expected 2"));
 }
 
 /// What a log goes on with behind the run's end is of another run.
@@ -320,7 +326,38 @@ TEST(Simulation, RefusesALogOfMoreSteps) {
   expectSays(following(manifest, {.steps = 2, .length = 4, .prompt = 2},
                        line({commit(2)}) + line({commit(3)}) + line({}),
                        [](const SimulatedStep &) {}),
-             "the log has 3 steps, of which the run here takes 2");
+             "a.log: line 3 of the log, step 3, stands behind the run's end: "
+             "here it takes 2 steps: the log was changed, or is of");
+}
+
+/// What was taken out of a log, or put into it, shows where the run ends.
+TEST(Simulation, RefusesALogThatWasChanged) {
+  Manifest manifest;
+  const SimulationRequest request = {.steps = 2, .length = 4, .prompt = 2};
+  auto follow = [&](const std::string &steps) {
+    return following(manifest, request, steps, [](const SimulatedStep &) {});
+  };
+  EXPECT_TRUE(follow(line({commit(2)}) + line({commit(3)})));
+  expectSays(follow(line({commit(2)}) + line({})),
+             "a.log: line 2 of the log, step 2, commits 0 tokens, here it has "
+             "1: the log was changed, or is of");
+  expectSays(follow(line({commit(2)})),
+             "a.log: line 1 of the log, step 1, is the last one, but here "
+             "the run of 2 planned steps goes on, with 1 masked position: ");
+  expectSays(
+      follow(line({commit(2)}, R"(,"salient_rows":[1])") + line({commit(3)})),
+      "step 1, has salient_rows, though here layers compare nothing");
+  expectSays(
+      follow(line({commit(2)}) + line({commit(3)}, R"(,"similarity":[0.5])")),
+      "step 2, has similarity, though here layers compare nothing");
+  Result<RunLog> log = logOf(line({commit(2)}) + line({commit(3)}), request);
+  ASSERT_TRUE(log) << log.error().text();
+  log->tokens[3] = 8;
+  SimulationRequest other = request;
+  other.follow = std::make_shared<const RunLog>(std::move(*log));
+  expectSays(simulate(manifest, other, [](const SimulatedStep &) {}),
+             "a.log: line 3 of the log, the last, has token 8 at position 3, "
+             "where the steps leave token 7: ");
 }
 
 /// A run with classifier-free guidance computes each row twice.
@@ -344,8 +381,10 @@ TEST(Simulation, FollowsBothSequencesOfAGuidedRun) {
   Status status = follow(6, none);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().text(),
-            "step 1 of the log computes 6 rows, here it has 4: it is of a run "
-            "with other lengths or another schedule");
+            "a.log: line 1 of the log, step 1, computes 6 rows, here it has 4: "
+            "the log was changed, or is of a run with other lengths or another "
+            "schedule; give the log as heddle-run wrote it, and the run's "
+            "schedule");
   EXPECT_EQ(none, "");
 }
 
@@ -373,7 +412,7 @@ TEST(Simulation, FollowsARunThatEdits) {
   ASSERT_TRUE(status) << status.error().text();
   EXPECT_EQ(rows, "4:2 4:2 4:0 4:0 ");
   for (int64_t other : {2, 70})
-    expectSays(follow(other), "step 3 of the log edits position " +
+    expectSays(follow(other), "line 3 of the log, step 3, edits position " +
                                   std::to_string(other) +
                                   ", whose token is to stay");
 }
@@ -444,8 +483,9 @@ TEST(Simulation, FollowsPastConfidences) {
       << "4 has what step 1 predicted of it";
   status = follow({"", "", "", ""}, active);
   expectSays(status, "of which the log says nothing");
-  expectSays(follow({predicted({{1, 0.5}}), "", "", ""}, active),
-             "step 1 of the log predicts position 1, which is not masked");
+  expectSays(
+      follow({predicted({{1, 0.5}}), "", "", ""}, active),
+      "line 1 of the log, step 1, predicts position 1, which is not masked");
 }
 
 /// What is made up of confidences tells seeds apart.
@@ -501,7 +541,7 @@ TEST(Simulation, FollowsWhatDrifted) {
   for (int step = 0; step < 6; ++step)
     lines += line({commit(4 + step)},
                   R"(,"similarity":)" + std::string(found[step]));
-  Result<RunLog> log = readRunLog(lines);
+  Result<RunLog> log = logOf(lines, {.steps = 6, .length = 10, .prompt = 4});
   ASSERT_TRUE(log) << log.error().text();
   EXPECT_EQ(
       wholeSteps({.maskToken = 1,
@@ -549,101 +589,6 @@ TEST(Simulation, FollowsWhichLayersDrifted) {
                 });
   ASSERT_TRUE(status) << status.error().text();
   EXPECT_EQ(whole, (std::vector<int64_t>{4, 0, 0, 2, 0, 3}));
-}
-
-TEST(Simulation, LogsOfNoRunAreRefused) {
-  // Blank lines are passed over.
-  Result<explain::RunLog> log = explain::readRunLog(
-      "\n"
-      R"({"commits":[{"sequence":0,"position":4,"token":9}]})"
-      "\n \r\n");
-  ASSERT_TRUE(log) << log.error().text();
-  EXPECT_EQ(log->passes.size(), 1u);
-  EXPECT_FALSE(log->lengths);
-  for (const char *text :
-       {"", R"({"done":true})", "[]", R"({"commits":3})",
-        R"({"commits":[{"sequence":"a","position":4}]})",
-        R"({"commits":[],"rows":"many"})", R"({"commits":[],"rows":-1})",
-        R"({"commits":[{"sequence":0,"position":"x"}]})",
-        R"({"commits":[{"sequence":0,"position":1e300}]})",
-        R"({"commits":[{"sequence":0,"position":4294967296}]})",
-        R"({"commits":[{"sequence":0,"position":4,"token":-1}]})",
-        R"({"commits":[],"salient_rows":[-5]})",
-        R"({"commits":[],"salient_rows":[99999999999]})",
-        R"({"commits":[],"salient_rows":["x"]})",
-        R"({"commits":[],"predictions":["x"]})",
-        R"({"commits":[],"predictions":[{"position":4,"confidence":0.5}]})",
-        R"({"commits":[],"predictions":[{"sequence":0,"confidence":0.5}]})",
-        R"({"commits":[],"predictions":[{"sequence":0,"position":4}]})",
-        R"({"commits":[],"similarity":["x"]})"}) {
-    Result<explain::RunLog> log = explain::readRunLog(text);
-    ASSERT_FALSE(log) << text;
-    EXPECT_TRUE(
-        says(log.error().text(), "what heddle-run --steps-json writes"));
-  }
-}
-
-// The lengths of a run that is followed are its own.
-TEST(Simulation, LogsHoldTheLengths) {
-  const std::string step = R"({"commits":[]})"
-                           "\n",
-                    path = testing::TempDir() + "heddle-explain-log.jsonl";
-  auto write = [&](const std::string &last) {
-    std::ofstream(path) << step << last << "\n";
-  };
-  auto resolve = [&](explain::RequestOptions options) {
-    options.follow = path;
-    return explain::resolveRequest(options);
-  };
-  write(R"({"done":true,"prompt_lengths":[11],"gen_length":8,"steps":4,)"
-        R"("block_length":2})");
-  Result<explain::ExplainRequest> request = resolve({});
-  ASSERT_TRUE(request) << request.error().text();
-  EXPECT_EQ(request->run.length, 19);
-  EXPECT_EQ(request->run.prompt, 11);
-  EXPECT_EQ(request->run.steps, 4);
-  EXPECT_EQ(request->run.blockLength, 2);
-  explain::RequestOptions same;
-  same.length = 19;
-  same.prompt = 11;
-  same.genLength = 8;
-  same.steps = 4;
-  same.blockLength = 2;
-  EXPECT_TRUE(resolve(same));
-  const std::pair<explain::OptionMember<int64_t>, std::string> others[] = {
-      {&explain::RequestOptions::length, "--length is 7, but 19 in"},
-      {&explain::RequestOptions::prompt, "--prompt is 7, but 11 in"},
-      {&explain::RequestOptions::genLength, "--gen-length is 7, but 8 in"},
-      {&explain::RequestOptions::steps, "--steps is 7, but 4 in"},
-      {&explain::RequestOptions::blockLength, "--block-length is 7, but 2 in"}};
-  for (const auto &[member, expected] : others) {
-    explain::RequestOptions other;
-    other.*member = 7;
-    request = resolve(other);
-    ASSERT_FALSE(request) << expected;
-    EXPECT_EQ(request.error().text().find(expected), 0u)
-        << request.error().text();
-    EXPECT_TRUE(says(request.error().text(), path + " is of; give --"));
-  }
-  // Of one that did not end, or of several sequences, the options say them.
-  for (const char *last :
-       {"", R"({"done":true})",
-        R"({"done":true,"prompt_lengths":[],"gen_length":8,"steps":4,)"
-        R"("block_length":2})",
-        R"({"done":true,"prompt_lengths":[3],"gen_length":-8,"steps":4,)"
-        R"("block_length":2})",
-        R"({"done":true,"prompt_lengths":[9999999999],"gen_length":8,)"
-        R"("steps":4,"block_length":2})"}) {
-    write(last);
-    explain::RequestOptions given;
-    given.length = 40;
-    given.steps = 7;
-    request = resolve(given);
-    ASSERT_TRUE(request) << request.error().text();
-    EXPECT_EQ(request->run.length, 40);
-    EXPECT_EQ(request->run.steps, 7);
-  }
-  std::filesystem::remove(path);
 }
 
 // The worked example of SequencePicture.h.

@@ -183,12 +183,10 @@ private:
   template <typename E>
   E enumerator(const ordered_json &json, const std::string &path) {
     const std::string found = string(json, path);
-    const auto names = namesOf(E());
-    const auto place = std::ranges::find(names, found);
-    if (place != names.end())
-      return static_cast<E>(place - names.begin());
+    if (const std::optional<E> value = valueOf<E>(found))
+      return *value;
     std::string expected;
-    for (std::string_view name : names)
+    for (std::string_view name : namesOf(E()))
       expected += (expected.empty() ? "" : ", ") + std::string(name);
     fail(path, "\"" + printable(found) + "\" is " +
                    (std::is_same_v<E, RowOp>

@@ -35,6 +35,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -73,6 +74,13 @@ template <typename E> std::string nameOf(E value) {
   const auto names = namesOf(value);
   const size_t index = static_cast<size_t>(value);
   return std::string(index < names.size() ? names[index] : "?");
+}
+template <typename E> std::optional<E> valueOf(std::string_view name) {
+  const auto names = namesOf(E());
+  const auto place = std::ranges::find(names, name);
+  if (place == names.end())
+    return std::nullopt;
+  return static_cast<E>(place - names.begin());
 }
 
 /// A value that only its type restricts.

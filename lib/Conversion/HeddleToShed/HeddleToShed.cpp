@@ -46,7 +46,8 @@ public:
     auto kernel = shed::KernelOp::create(
         b, name, kind, element, static_cast<uint64_t>(headDim), form.writesLse,
         someRows, form.group ? b.getI64IntegerAttr(form.group) : IntegerAttr(),
-        sharesLists(), sharesLists(/*ofLayer=*/true), encoding,
+        sharesLists(), sharesLists(/*ofLayer=*/true),
+        encoding ? b.getStringAttr(bundle::nameOf(*encoding)) : StringAttr(),
         shed::TilingAttr());
     b.setInsertionPointToStart(&kernel.getBody().emplaceBlock());
     if (source.isSelect())
@@ -262,7 +263,7 @@ struct ConvertHeddleToShed
         return signalPassFailure();
       }
     for (const std::string &encoding : encodings)
-      if (!shed::valueOf<bundle::Encoding>(encoding)) {
+      if (!bundle::detail::valueOf<bundle::Encoding>(encoding)) {
         module.emitError() << "index encoding '" << encoding
                            << "' is not supported; expected int32, uint16 or "
                               "bitmap";
@@ -315,7 +316,7 @@ private:
           std::nullopt);
     std::vector<bundle::Encoding> ofKeys;
     for (const std::string &name : encodings)
-      ofKeys.push_back(*shed::valueOf<bundle::Encoding>(name));
+      ofKeys.push_back(*bundle::detail::valueOf<bundle::Encoding>(name));
     for (bundle::Encoding encoding : bundle::encodingsOf(described, ofKeys))
       if (failed(writeForm(
               bundle::variantSymbol(kernel.getSymName(), type, dim, encoding),

@@ -56,10 +56,9 @@ static PassNeeds needsOf(shed::KernelOp kernel) {
 static PassNeeds needsOf(shed::AttentionTaskOp task) {
   PassNeeds needs;
   task.walk([&](shed::KeysAtOp keys) {
-    const bool listed = !keys.getFirst(), blocks = keys.getBlocks();
-    needs.lists |= listed && !blocks;
-    needs.blockLists |= blocks;
-    needs.filter |= static_cast<bool>(keys.getTile());
+    needs.lists |= keys.isListed() && !keys.getBlocks();
+    needs.blockLists |= keys.getBlocks();
+    needs.filter |= keys.isMarked();
   });
   return needs;
 }
@@ -95,7 +94,8 @@ template <typename Op> static shed::SharedLayoutAttr layOut(Op op) {
                                      /*lse=*/0, /*inverses=*/0);
 }
 
-shed::SharedLayoutAttr AttentionFrame::layoutOf(shed::AttentionTaskOp task) {
+shed::SharedLayoutAttr
+AttentionFrame::layoutTaken(shed::AttentionTaskOp task) const {
   return layOut(task);
 }
 
@@ -294,7 +294,7 @@ void AttentionOpening::writeTask() {
       tiling.getKeepQueries(), /*share_keys=*/split.has_value());
   auto task = shed::AttentionTaskOp::create(
       v.b, kernel.getElementAttr(), kernel.getHeadDimAttr(),
-      needsOf(kernel).lists ? kernel.getEncoding() : std::nullopt, ofWay,
+      needsOf(kernel).lists ? kernel.getEncodingAttr() : StringAttr(), ofWay,
       layout, kernel.getWritesLseAttr(), args, n, head, taskRow, taskEnd,
       factor, shared, warp, warpRow, warpBytes, own.lane, own.column,
       own.rowsFirst, own.channelsFirst, shares);

@@ -25,7 +25,7 @@ using Values = NVVMBuilder::Values;
 
 KeyTile KeyPass::tile(NVVMBuilder &v, Value index, int64_t keys, Value stage,
                       bool partial) const {
-  int64_t form = KeyTile::Whole;
+  int64_t form = 0;
   if (source)
     form |= KeyTile::Listed;
   if (source && source->hasGaps())

@@ -107,8 +107,8 @@ public:
   /// All that a task has.
   explicit SelectFrame(shed::SelectTaskOp task);
 
-  /// The layout that the facts of a task take.
-  static shed::SharedLayoutAttr layoutOf(shed::SelectTaskOp task);
+  /// The layout that the facts of the task and the op that ends it take.
+  shed::SharedLayoutAttr layoutTaken(shed::SelectTaskOp task) const;
   /// What the function says of such a kernel.
   EntryFacts entryFacts() const;
 

@@ -111,8 +111,8 @@ static shed::SharedLayoutAttr layOut(MLIRContext *context,
       inverses);
 }
 
-shed::SharedLayoutAttr SelectFrame::layoutOf(shed::SelectTaskOp task) {
-  return layOut(task.getContext(), SelectFrame(task));
+shed::SharedLayoutAttr SelectFrame::layoutTaken(shed::SelectTaskOp task) const {
+  return layOut(task.getContext(), *this);
 }
 
 EntryFacts SelectFrame::entryFacts() const {
@@ -314,10 +314,10 @@ void SelectOpening::loadArguments() {
 void SelectOpening::writeTask() {
   auto task = shed::SelectTaskOp::create(
       v.b, kernel.getElementAttr(), kernel.getHeadDimAttr(),
-      kernel.getEncoding(), tiling, layout, kernel.getGroupAttr(), args,
-      scratch, n, rowBegin, rowEnd, headsPerList, keyStride, factor, shared,
-      thread, lane, warp, warpKeys, chunkPlaces[0], chunkPlaces[1], list,
-      first);
+      kernel.getEncodingAttr(), tiling, layout, kernel.getGroupAttr(), args,
+      scratch, n, rowBegin, rowEnd, byLogits ? headsPerList : Value(),
+      keyStride, factor, shared, thread, lane, warp, warpKeys, chunkPlaces[0],
+      chunkPlaces[1], list, first);
   OpBuilder::InsertionGuard guard(v.b);
   v.b.createBlock(&task.getBody());
   for (Operation &op : kernel.getBody().front()) {

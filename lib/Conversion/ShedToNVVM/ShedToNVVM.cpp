@@ -111,21 +111,20 @@ template <typename Op> struct HandOn : OpConversionPattern<Op> {
 
 struct LowerKeysAt : ValuesPattern<shed::KeysAtOp, PatternBuilder> {
   using ValuesPattern::ValuesPattern;
-  SmallVector<Values> rewrite(shed::KeysAtOp op, Adaptor,
+  SmallVector<Values> rewrite(shed::KeysAtOp op, Adaptor adaptor,
                               PatternBuilder &v) const override {
-    int64_t form = KeyTile::Whole;
-    auto value = [&](Value operand, KeyTile::Form with, KeyTile::Form without) {
-      form |= operand ? with : without;
-      return operand ? operand : v.word(0);
+    int64_t form = 0;
+    auto add = [&](KeyTile::Form what, bool is) { form |= is ? what : 0; };
+    add(KeyTile::Listed, op.isListed());
+    add(KeyTile::Marked, op.isMarked());
+    add(KeyTile::Blocks, op.getBlocks());
+    add(KeyTile::Partial, op.getPartial());
+    auto word = [&](ValueRange value) {
+      return value.empty() ? v.word(0) : value.front();
     };
-    Value index = value(op.getTile(), KeyTile::Marked, KeyTile::Whole);
-    Value first = value(op.getFirst(), KeyTile::Whole, KeyTile::Listed);
-    if (op.getBlocks())
-      form |= KeyTile::Blocks;
-    if (op.getPartial())
-      form |= KeyTile::Partial;
-    return {{index, op.getRank(), op.getStage(), op.getCount(), first,
-             v.word(form)}};
+    return {{word(adaptor.getTile()), word(adaptor.getRank()),
+             word(adaptor.getStage()), word(adaptor.getCount()),
+             word(adaptor.getFirst()), v.word(form)}};
   }
 };
 } // namespace
@@ -198,15 +197,18 @@ static void populatePatterns(TypeConverter &converter,
 // Tasks
 //===----------------------------------------------------------------------===//
 
+static constexpr StringLiteral again =
+    "; change the kernel and run shed-pipeline-copies again";
+
 /// What copies and loops around the task's ops go by is what its facts and
 /// these ops take.
 template <typename Frame, typename Task>
-static LogicalResult checkPlace(Task task, const Frame &frame) {
-  if (shed::SharedLayoutAttr taken = Frame::layoutOf(task);
+static LogicalResult checkFacts(Task task, const Frame &frame) {
+  if (shed::SharedLayoutAttr taken = frame.layoutTaken(task);
       taken != task.getLayout())
     return task.emitOpError()
            << "has the layout " << task.getLayout()
-           << "; its tiling and the ops in it take " << taken;
+           << "; its facts and the ops in it take " << taken << again;
   auto function = task->template getParentOfType<LLVM::LLVMFuncOp>();
   for (NamedAttribute fact : frame.entryFacts().attributes(task.getContext()))
     if (Attribute found = function->getAttr(fact.getName());
@@ -216,7 +218,7 @@ static LogicalResult checkPlace(Task task, const Frame &frame) {
         error << "whose " << fact.getName().getValue() << " is " << found;
       else
         error << "without " << fact.getName().getValue();
-      return error << "; its tiling takes " << fact.getValue();
+      return error << "; its facts take " << fact.getValue() << again;
     }
   return success();
 }
@@ -225,21 +227,26 @@ static LogicalResult checkPlace(Task task, const Frame &frame) {
 static LogicalResult checkCasts(Region &body, const TypeConverter &converter) {
   WalkResult walked = body.walk([&](UnrealizedConversionCastOp cast) {
     TypeRange values = cast.getOperandTypes(), tile = cast.getResultTypes();
-    auto isShed = [](TypeRange types) {
-      return types.size() == 1 && isa<shed::ShedDialect>(types[0].getDialect());
+    auto isShed = [](Type type) {
+      return isa<shed::ShedDialect>(type.getDialect());
     };
-    if (!isShed(tile))
+    if (llvm::none_of(tile, isShed))
       std::swap(values, tile);
-    if (!isShed(tile))
+    if (llvm::none_of(tile, isShed))
       return WalkResult::advance();
+    if (tile.size() != 1 || llvm::any_of(values, isShed)) {
+      cast.emitOpError() << "has values of shed beside others; it is between "
+                            "one and what a thread has of it";
+      return WalkResult::interrupt();
+    }
     SmallVector<Type> types;
     if (failed(converter.convertTypes(tile, types)) ||
         TypeRange(types) == values)
       return WalkResult::advance();
     InFlightDiagnostic error = cast.emitOpError();
     if (types.size() != values.size()) {
-      error << "has " << values.size() << " values for " << tile
-            << "; by the task's tiling a thread has " << types.size();
+      error << "has " << values.size() << " value(s) for " << tile
+            << "; by the task's facts a thread has " << types.size();
     } else {
       const size_t at = std::distance(
           types.begin(),
@@ -256,7 +263,7 @@ static LogicalResult checkCasts(Region &body, const TypeConverter &converter) {
 template <typename Frame, typename Task>
 static LogicalResult lowerTask(Task task, MorePatterns more) {
   const Frame frame(task);
-  if (failed(checkPlace(task, frame)))
+  if (failed(checkFacts(task, frame)))
     return failure();
   TypeConverter converter;
   ConversionTarget target(*task->getContext());

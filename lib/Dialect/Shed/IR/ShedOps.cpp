@@ -177,8 +177,7 @@ LogicalResult shed::verifyMmaTiling(KernelOp kernel) {
            << "has blocks of " << tiling.getQueryRows()
            << " rows that do not divide its groups (common divisor " << step
            << ")";
-  if (kernel.hasLists() &&
-      (tiling.getKeys() < 32 || tiling.getKeys() > tiling.getThreads()))
+  if (kernel.hasLists() && !canTakeLists(tiling))
     return kernel.emitOpError()
            << "has tiles of " << tiling.getKeys() << " keys for "
            << tiling.getThreads() << " threads; with index lists a tile has at "
@@ -203,12 +202,22 @@ int64_t shed::meanBytes(int64_t channels, bool blocks, int64_t count) {
   return count * (channels * 4 + (blocks ? 16 : 0));
 }
 
+bool shed::canTakeLists(MmaTilingAttr tiling) {
+  return tiling.getKeys() >= 32 && tiling.getKeys() <= tiling.getThreads();
+}
+
 LogicalResult shed::verifySelectTiling(Operation *op, int64_t group,
                                        MmaTilingAttr tiling) {
   if (group < 16 || !llvm::isPowerOf2_64(group))
     return op->emitOpError()
            << "has groups of " << group
            << " rows; CUDA kernels select for a power of two from 16 rows on";
+  if (group > ::heddle::bundle::maxQueryRows &&
+      group != ::heddle::bundle::groupOfAll)
+    return op->emitOpError()
+           << "has groups of " << group << " rows; expected at most "
+           << ::heddle::bundle::maxQueryRows << ", or "
+           << ::heddle::bundle::groupOfAll << " for one of all rows";
   const int64_t keys = tiling.getKeys(), warps = tiling.getWarps();
   if (keys % (16 * warps) || keys / warps < 16 || keys / warps > 64)
     return op->emitOpError()

@@ -31,6 +31,10 @@ static LogicalResult verifyTask(Task task) {
   if (body.empty() || !isa<Last>(body.back()))
     return task.emitOpError() << "must end in " << Last::getOperationName();
   const WalkResult walked = body.walk([&](Operation *op) {
+    if (isa<Last>(op) && op != &body.back()) {
+      op->emitOpError() << "ends a task and stands before its end; drop it";
+      return WalkResult::interrupt();
+    }
     auto isKeys = llvm::IsaPred<KeysType>;
     auto takesKeys = [&](Region &region) {
       return llvm::any_of(region, [&](Block &block) {
@@ -77,23 +81,48 @@ LogicalResult KeysAtOp::verify() {
   auto task = (*this)->getParentOfType<AttentionTaskOp>();
   if (!task)
     return emitOpError() << "must stand in a shed.attention_task";
-  const bool listed = !getFirst(), marked = static_cast<bool>(getTile());
-  if (getBlocks() && !(listed && marked))
-    return emitOpError() << "has blocks of a list, which leave gaps: it says "
-                            "what the filter marks, and not from where";
-  if (getPartial() && marked)
+  if (getBlocks() && !(isListed() && isMarked()))
+    return emitOpError() << "has blocks of a list, which leave gaps that the "
+                            "filter marks; write `marks`, and no `from`";
+  if (getPartial() && isMarked())
     return emitOpError() << "is partial and marked; the filter marks what is "
-                            "behind the last key, too";
-  if (!listed && !marked)
+                            "behind the last key, too: drop `partial`";
+  if (!isListed() && !isMarked())
     return success();
   const MmaTilingAttr tiling = task.getTiling();
-  if (tiling.getKeys() < 32 || tiling.getKeys() > tiling.getThreads() ||
-      !task.getSplit().empty())
+  if (!canTakeLists(tiling) || !task.getSplit().empty())
     return emitOpError() << "is of a list or marked, in tiles of "
                          << tiling.getKeys() << " keys for "
                          << tiling.getThreads()
                          << " threads; such tiles have at least 32 keys, at "
                             "most one for each thread, and no split";
+  return success();
+}
+
+/// Logits and values are of the same keys, whose form says which of them have
+/// no weight.
+static LogicalResult verifyKeys(SoftmaxUpdateOp update) {
+  Value keys = update.getValues().getDefiningOp<LoadValuesOp>().getKeys();
+  Operation *op = update.getLogits().getDefiningOp();
+  while (op) {
+    Value found = keys;
+    Operation *before = nullptr;
+    if (auto dot = dyn_cast<DotOp>(op)) {
+      found = dot.getKeys().getDefiningOp<LoadKeysOp>().getKeys();
+    } else if (auto mask = dyn_cast<MaskOp>(op)) {
+      found = mask.getKeys();
+      before = mask.getLogits().getDefiningOp();
+    } else if (auto scores = dyn_cast<ScoresOp>(op)) {
+      found = scores.getKeys();
+      before = scores.getLogits().getDefiningOp();
+    }
+    if (found != keys)
+      return update.emitOpError()
+                 .append("takes values of other keys than its logits are of")
+                 .attachNote(op->getLoc())
+             << "these are of other keys";
+    op = before;
+  }
   return success();
 }
 
@@ -105,18 +134,25 @@ LogicalResult AttentionTaskOp::verifyRegions() {
                          << " values; expected 3 where the tiling has "
                             "share_keys and can have them, else none";
   if (getTiling().getKeepQueries() && getElement().isF32())
-    return emitOpError() << "of element f32 keeps no queries in registers";
+    return emitOpError() << "of element f32 reads its queries from shared "
+                            "memory; drop keep_queries";
   const bool lists = getBody()
                          .walk([](KeysAtOp keys) {
-                           return keys.getFirst() || keys.getBlocks()
-                                      ? WalkResult::advance()
-                                      : WalkResult::interrupt();
+                           return keys.isListed() && !keys.getBlocks()
+                                      ? WalkResult::interrupt()
+                                      : WalkResult::advance();
                          })
                          .wasInterrupted();
   if (getEncoding() && !lists)
     return emitOpError() << "has no keys of a list, so it can't have an "
                             "encoding";
-  return verifyTask<StoreOp>(*this);
+  if (failed(verifyTask<StoreOp>(*this)))
+    return failure();
+  return success(!getBody()
+                      .walk([](SoftmaxUpdateOp update) {
+                        return WalkResult(verifyKeys(update));
+                      })
+                      .wasInterrupted());
 }
 
 LogicalResult SelectTaskOp::verify() {
@@ -135,12 +171,17 @@ static LogicalResult verifyStored(TopKOp choice, Value mass) {
   if (auto logits = mass.getDefiningOp<LogitMassOp>())
     mass = logits.getMass();
   auto cast = mass.getDefiningOp<UnrealizedConversionCastOp>();
-  if (cast && llvm::all_of(cast.getOperands().drop_back(), [](Value sum) {
+  if (cast && !cast.getOperands().empty() &&
+      llvm::all_of(cast.getOperands().drop_back(), [](Value sum) {
         return matchPattern(sum, m_AnyZeroFloat());
       }))
     return success();
-  return choice.emitOpError() << "chooses by a mass that is not cast from "
-                                 "zeros, so it has yet to be added to scores";
+  InFlightDiagnostic error =
+      choice.emitOpError() << "chooses by a mass that is not cast from zeros, "
+                              "so it has yet to be added to scores";
+  if (Operation *made = mass.getDefiningOp())
+    error.attachNote(made->getLoc()) << "the mass is made here";
+  return error;
 }
 
 LogicalResult SelectTaskOp::verifyRegions() {
@@ -148,6 +189,21 @@ LogicalResult SelectTaskOp::verifyRegions() {
     return failure();
   auto choice = cast<TopKOp>(getBody().front().back());
   if (failed(verifyStored(choice, choice.getMass())))
+    return failure();
+  const bool byLogits = choice.isByLogits();
+  if (getHeads() && !byLogits)
+    return emitOpError() << "says how many heads share a list and has no "
+                            "shed.logit_mass, which alone asks that";
+  const WalkResult scored = getBody().walk([&](Operation *op) {
+    if (isa<LogitMassOp>(op)
+            ? byLogits && op == choice.getMass().getDefiningOp()
+            : !byLogits || !isa<DotOp, ScoresOp, ColumnMassOp>(op))
+      return WalkResult::advance();
+    op->emitOpError() << "scores keys in another way than shed.top_k chooses "
+                         "by; a task has one";
+    return WalkResult::interrupt();
+  });
+  if (scored.wasInterrupted())
     return failure();
   return success(!choice.getSpan() ||
                  succeeded(verifyStored(choice, choice.getSpan())));

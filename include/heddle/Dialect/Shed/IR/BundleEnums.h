@@ -1,4 +1,4 @@
-//===- BundleEnums.h - Enumerations of the bundle as properties -*- C++ -*-===//
+//===- BundleEnums.h - Enumerations of the bundle -------------*- C++ -*-===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What `Shed_BundleEnum` (ShedBase.td) asks. The bundle states an enumeration's
-// values and their names (`namesOf`), and shed has them as they are.
+// values and their names (`namesOf`); ops of shed have a value by its name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,68 +15,46 @@
 
 #include "bundle/program/ManifestNames.h"
 
-#include "mlir/Bytecode/BytecodeImplementation.h"
 #include "mlir/IR/OpImplementation.h"
-#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace mlir::shed {
 
-/// The value of this name.
-template <typename E> std::optional<E> valueOf(StringRef name) {
-  const auto names = namesOf(E());
-  const auto *at = llvm::find(names, std::string_view(name));
-  if (at == names.end())
-    return std::nullopt;
-  return static_cast<E>(at - names.begin());
-}
-
+/// The word of a value, in ops' forms.
 template <typename E>
-LogicalResult readName(Attribute attribute, E &value,
-                       function_ref<InFlightDiagnostic()> emitError) {
-  auto name = dyn_cast_if_present<StringAttr>(attribute);
-  if (std::optional<E> found =
-          name ? valueOf<E>(name.getValue()) : std::nullopt) {
-    value = *found;
-    return success();
-  }
-  return emitError() << "expected one of the strings '"
-                     << llvm::join(namesOf(E()), "', '") << "'";
-}
-
-template <typename E>
-OptionalParseResult parseOptionalName(OpAsmParser &parser, E &value) {
+ParseResult parseName(OpAsmParser &parser, StringAttr &name) {
   const SMLoc at = parser.getCurrentLocation();
-  StringRef name;
-  if (failed(parser.parseOptionalKeyword(&name)))
-    return std::nullopt;
-  if (std::optional<E> found = valueOf<E>(name)) {
-    value = *found;
+  StringRef word;
+  if (succeeded(parser.parseOptionalKeyword(&word)) &&
+      ::heddle::bundle::detail::valueOf<E>(word)) {
+    name = parser.getBuilder().getStringAttr(word);
     return success();
   }
-  return parser.emitError(at, "found '")
-         << name << "'; expected " << llvm::join(namesOf(E()), ", ");
+  InFlightDiagnostic error = parser.emitError(at);
+  if (!word.empty())
+    error << "found '" << word << "', ";
+  return error << "expected one of " << llvm::join(namesOf(E()), ", ");
 }
 
-template <typename E> ParseResult parseName(OpAsmParser &parser, E &value) {
-  OptionalParseResult parsed = parseOptionalName(parser, value);
-  if (parsed.has_value())
-    return *parsed;
-  return parser.emitError(parser.getCurrentLocation(), "expected ")
-         << llvm::join(namesOf(E()), ", ");
+inline ParseResult parseKernelKind(OpAsmParser &parser, StringAttr &name) {
+  return parseName<::heddle::bundle::Kernel::Kind>(parser, name);
+}
+inline ParseResult parseEncoding(OpAsmParser &parser, StringAttr &name) {
+  return parseName<::heddle::bundle::Encoding>(parser, name);
+}
+inline ParseResult parseRowOp(OpAsmParser &parser, StringAttr &name) {
+  return parseName<::heddle::bundle::RowOp>(parser, name);
 }
 
-/// The value of bytecode.
-template <typename E>
-LogicalResult readNumber(DialectBytecodeReader &reader, E &value) {
-  uint64_t number = 0;
-  if (failed(reader.readVarInt(number)))
-    return failure();
-  if (number >= namesOf(E()).size())
-    return reader.emitError("found value ")
-           << number << " of " << llvm::join(namesOf(E()), ", ");
-  value = static_cast<E>(number);
-  return success();
+inline void printKernelKind(OpAsmPrinter &printer, Operation *,
+                            StringAttr name) {
+  printer << name.getValue();
+}
+inline void printEncoding(OpAsmPrinter &printer, Operation *, StringAttr name) {
+  printer << name.getValue();
+}
+inline void printRowOp(OpAsmPrinter &printer, Operation *, StringAttr name) {
+  printer << name.getValue();
 }
 
 } // namespace mlir::shed

@@ -22,6 +22,10 @@ LogicalResult verifyMmaTiling(KernelOp kernel);
 /// not there to be fast.
 bool canShareKeys(Type element, int64_t headDim, MmaTilingAttr tiling);
 
+/// Whether tiles can be of keys that lists name, or that a filter marks: at
+/// least 32 keys, and at most one for each thread.
+bool canTakeLists(MmaTilingAttr tiling);
+
 /// Whether `op` can select for groups of `group` rows by the tiling. Reports
 /// errors on it.
 LogicalResult verifySelectTiling(Operation *op, int64_t group,

@@ -10,7 +10,6 @@
 
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
-include "mlir/IR/Properties.td"
 include "mlir/IR/OpBase.td"
 
 def Shed_Dialect : Dialect {
@@ -74,29 +73,24 @@ def Shed_DotKind : Shed_Enum<"DotKind", "the instruction that multiplies tiles",
     I32EnumAttrCase<"Pairs", 1, "pairs">,
     I32EnumAttrCase<"Tiles", 2, "tiles">]>;
 
-/// An enumeration of the bundle, which states its values and their names
-/// (BundleEnums.h).
-class Shed_BundleEnum<string type, string summary>
-    : Property<"::heddle::bundle::" # type, summary> {
-  let convertToAttribute = [{
-    return ::mlir::StringAttr::get(
-        $_ctxt, ::heddle::bundle::detail::nameOf($_storage));
-  }];
-  let convertFromAttribute =
-      "return ::mlir::shed::readName($_attr, $_storage, $_diag);";
-  let parser = "return ::mlir::shed::parseName($_parser, $_storage);";
-  let optionalParser =
-      "return ::mlir::shed::parseOptionalName($_parser, $_storage);";
-  let printer = "$_printer << ::heddle::bundle::detail::nameOf($_storage)";
-  let writeToMlirBytecode =
-      "$_writer.writeVarInt(static_cast<uint64_t>($_storage));";
-  let readFromMlirBytecode =
-      "if (failed(::mlir::shed::readNumber($_reader, $_storage))) return failure();";
+/// A value of an enumeration of the bundle, which states the values and their
+/// names (BundleEnums.h).
+class Shed_BundleEnum<string type, string words>
+    : Attr<CPred<"::llvm::isa<::mlir::StringAttr>($_self) && "
+                 "::heddle::bundle::detail::valueOf<::heddle::bundle::" # type #
+                 ">(::llvm::cast<::mlir::StringAttr>($_self).getValue())">,
+           words> {
+  let storageType = "::mlir::StringAttr";
+  let returnType = "::heddle::bundle::" # type;
+  let convertFromStorage =
+      "*::heddle::bundle::detail::valueOf<::heddle::bundle::" # type #
+      ">($_self.getValue())";
+  let constBuilderCall =
+      "$_builder.getStringAttr(::heddle::bundle::detail::nameOf($0))";
 }
 
-def Shed_KernelKind : Shed_BundleEnum<"Kernel::Kind", "what a kernel computes">;
-def Shed_Encoding
-    : Shed_BundleEnum<"Encoding", "how the keys of an index list are written">;
+def Shed_KernelKind : Shed_BundleEnum<"Kernel::Kind", "attention or select">;
+def Shed_Encoding : Shed_BundleEnum<"Encoding", "int32, uint16 or bitmap">;
 
 //===----------------------------------------------------------------------===//
 // Attributes

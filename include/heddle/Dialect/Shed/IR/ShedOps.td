@@ -42,14 +42,14 @@ def Shed_KernelOp : Shed_Op<"kernel", [
                        UnitAttr:$some_rows,
                        OptionalAttr<I64Attr>:$group, UnitAttr:$shared_lists,
                        UnitAttr:$per_layer,
-                       OptionalProp<Shed_Encoding>:$encoding,
+                       OptionalAttr<Shed_Encoding>:$encoding,
                        OptionalAttr<Shed_AnyTilingAttr>:$tiling);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name $kind `element` `(` $element `)` `head_dim` `(` $head_dim `)`
+    $sym_name custom<KernelKind>($kind) `element` `(` $element `)` `head_dim` `(` $head_dim `)`
     (`writes_lse` $writes_lse^)? (`some_rows` $some_rows^)?
     (`group` `(` $group^ `)`)? (`shared_lists` $shared_lists^)?
-    (`per_layer` $per_layer^)? (`encoding` `(` $encoding^ `)`)?
+    (`per_layer` $per_layer^)? (`encoding` `(` custom<Encoding>($encoding)^ `)`)?
     (`tiling` `(` $tiling^ `)`)? attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;

@@ -21,8 +21,7 @@ include "heddle/Dialect/Shed/IR/ShedOps.td"
 // Attributes
 //===----------------------------------------------------------------------===//
 
-/// In the order of bundle::RowOp.
-def Shed_RowOperation : Shed_BundleEnum<"RowOp", "what a row kernel does">;
+def Shed_RowOperation : Shed_BundleEnum<"RowOp", "an operation of bundle/abi/RowOps.h">;
 
 def Shed_Reduction : Shed_Enum<"Reduction", "how contributions are combined", [
     I32EnumAttrCase<"Add", 0, "add">,
@@ -113,7 +112,7 @@ def Shed_RowKernelOp : Shed_Op<"row_kernel", [
                        Shed_RowTilingAttr:$tiling);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name $kind `element` `(` $element `)`
+    $sym_name custom<RowOp>($kind) `element` `(` $element `)`
     `tiling` `(` $tiling `)` attr-dict-with-keyword $body
   }];
   let hasRegionVerifier = 1;

@@ -20,8 +20,8 @@ def Shed_SharedLayoutAttr : Shed_Attr<"SharedLayout", "shared_layout"> {
   let summary = "where a block's shared memory has what";
   let description = [{
     Offsets in bytes from the start of the block's dynamic shared memory; 0 for
-    what a kernel does not have. They follow from a task's tiling and the ops in it,
-    and lowering refuses others. Of all kernels:
+    what a kernel does not have. They follow from the facts of a task (element,
+    head dim, tiling, encoding) and the ops in it, and lowering refuses others. Of all kernels:
     * `queries`: rows of queries, or of their means;
     * `keys`: the stages of keys, of a select kernel each warp's tile;
     * `bytes`: of all.
@@ -59,7 +59,7 @@ class Shed_TaskOp<string mnemonic, list<Trait> traits = []>
   // What a kernel says, too.
   dag facts = (ins TypeAttrOf<AnyTypeOf<[F32, BF16, F16]>>:$element,
                    I64Attr:$head_dim,
-                   OptionalProp<Shed_Encoding>:$encoding,
+                   OptionalAttr<Shed_Encoding>:$encoding,
                    Shed_MmaTilingAttr:$tiling, Shed_SharedLayoutAttr:$layout);
   let regions = (region SizedRegion<1>:$body);
   let hasRegionVerifier = 1;
@@ -71,8 +71,8 @@ def Shed_AttentionTaskOp : Shed_TaskOp<"attention_task"> {
     Stands in the function of an attention kernel, once for each way that rows may
     go (`share_keys`, which the tiling of one way has). The region runs once. It holds
     upstream loops and copies of tiles, and between them the ops on tiles of the
-    kernel, which ends in `shed.store`. `element` to `tiling` are the kernel's, and
-    `encoding`, where keys of lists are in the ring. The rest is what these ops need
+    kernel, which ends in `shed.store`. `element` to `tiling` are the kernel's;
+    `encoding` stands only where the ring has keys of a list. The rest is what these ops need
     of the function, of each thread its own; places in shared memory are in bytes:
     * `args`: the task's `AttentionArgs` (`bundle/abi/Abi.h`);
     * `n`: keys of the sequence; `head`: the query head;
@@ -102,7 +102,7 @@ def Shed_AttentionTaskOp : Shed_TaskOp<"attention_task"> {
   }];
   let assemblyFormat = [{
     `element` `(` $element `)` `head_dim` `(` $head_dim `)`
-    (`writes_lse` $writes_lse^)? (`encoding` `(` $encoding^ `)`)?
+    (`writes_lse` $writes_lse^)? (`encoding` `(` custom<Encoding>($encoding)^ `)`)?
     `tiling` `(` $tiling `)` `layout` `(` $layout `)`
     `args` `(` $args `:` qualified(type($args)) `)` `n` `(` $n `)` `head` `(` $head `)`
     `rows` `(` $first_row `to` $end_row `)` `factor` `(` $factor `)`
@@ -127,7 +127,8 @@ def Shed_SelectTaskOp : Shed_TaskOp<"select_task", [AttrSizedOperandSegments]> {
     * `n`: keys of the sequence;
     * `rows`: where the rows that have groups end; and where they begin, with one
       group of some of the rows (`bundle::groupOfAll`);
-    * `heads`, where heads share lists: how many share one;
+    * `heads`, where heads share lists and are scored by `shed.logit_mass`: how many
+      share one;
     * `key_stride`: bytes from a key to the next, i64;
     * `factor`: scale * log2(e);
     * `shared`: the address of dynamic shared memory;
@@ -150,7 +151,7 @@ def Shed_SelectTaskOp : Shed_TaskOp<"select_task", [AttrSizedOperandSegments]> {
       I32:$list, I32:$first_group));
   let assemblyFormat = [{
     `element` `(` $element `)` `head_dim` `(` $head_dim `)` `group` `(` $group `)`
-    (`encoding` `(` $encoding^ `)`)?
+    (`encoding` `(` custom<Encoding>($encoding)^ `)`)?
     `tiling` `(` $tiling `)` `layout` `(` $layout `)`
     `args` `(` $args `:` qualified(type($args)) `)` `scratch` `(` $scratch `:` qualified(type($scratch)) `)`
     `n` `(` $n `)` `rows` `(` $end_row (`from` $first_row^)? `)` (`heads` `(` $heads^ `)`)?
@@ -188,6 +189,10 @@ def Shed_KeysAtOp : Shed_Op<"keys_at", [Pure, AttrSizedOperandSegments]> {
                        Optional<I32>:$tile, UnitAttr:$blocks, UnitAttr:$partial);
   let results = (outs Shed_Keys:$result);
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    bool isListed() { return !getFirst(); }
+    bool isMarked() { return static_cast<bool>(getTile()); }
+  }];
   let assemblyFormat = [{
     `rank` $rank `of` $count (`from` $first^)? `stage` $stage (`marks` $tile^)?
     (`blocks` $blocks^)? (`partial` $partial^)? attr-dict

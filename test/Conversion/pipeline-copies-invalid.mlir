@@ -93,3 +93,24 @@ shed.kernel @few_keys select element(bf16) head_dim(64) group(64) tiling(#shed.m
   }
   shed.top_k %r
 }
+
+// -----
+
+// expected-error@+1 {{has the tiling #shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2, keep_queries = true>; a select kernel has stages = 2 and neither keep_queries nor share_keys}}
+shed.kernel @kept_queries select element(bf16) head_dim(64) group(64) tiling(#shed.mma_tiling<query_rows = 64, warps = 4, keys = 64, stages = 2, keep_queries = true>) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r
+}

@@ -41,7 +41,7 @@
 // CHECK-NEXT: nvvm.barrier0
 // CHECK-COUNT-4: nvvm.cp.async.shared.global
 // CHECK-NEXT: nvvm.cp.async.commit.group
-// CHECK: %[[KEYS:.+]] = shed.keys_at %[[T]] rank %{{.+}} of %{{.+}} from %{{.+}} stage %[[STAGE]] form(whole)
+// CHECK: %[[KEYS:.+]] = shed.keys_at rank %{{.+}} of %{{.+}} from %{{.+}} stage %[[STAGE]]{{$}}
 // CHECK-NEXT: %[[K:.+]] = shed.load_keys %[[KEYS]]
 // CHECK-NEXT: %[[V:.+]] = shed.load_values %[[KEYS]]
 // CHECK-NEXT: %[[L:.+]] = shed.dot %[[Q]], %[[K]]
@@ -53,7 +53,7 @@
 // CHECK-NEXT: nvvm.cp.async.wait.group 0
 // CHECK-NEXT: nvvm.barrier0
 // CHECK-NOT: nvvm.cp.async
-// CHECK: shed.keys_at {{.*}} form(partial)
+// CHECK: shed.keys_at {{.*}} from %{{.+}} stage %{{[a-z0-9]+}} partial
 // CHECK: scf.yield
 // CHECK: shed.store %[[ALL]]#4
 // CHECK: llvm.return
@@ -88,12 +88,12 @@ shed.kernel @two_stages attention element(bf16) head_dim(32)
 // CHECK-NEXT: nvvm.barrier0
 // CHECK-COUNT-4: nvvm.cp.async.shared.global
 // CHECK-NEXT: nvvm.cp.async.commit.group
-// CHECK: shed.keys_at {{.*}} form(whole)
+// CHECK: shed.keys_at {{.*}} from %{{.+}} stage %{{[a-z0-9]+}}{{$}}
 // CHECK: shed.softmax_update
 // CHECK: scf.for
 // CHECK-NEXT: nvvm.cp.async.wait.group 0
 // CHECK-NOT: nvvm.cp.async
-// CHECK: shed.keys_at {{.*}} form(partial)
+// CHECK: shed.keys_at {{.*}} from %{{.+}} stage %{{[a-z0-9]+}} partial
 // CHECK: shed.store
 shed.kernel @three_stages attention element(bf16) head_dim(32) writes_lse
     tiling(#shed.mma_tiling<query_rows = 16, warps = 1, keys = 16, stages = 3>) {
@@ -129,11 +129,11 @@ shed.kernel @three_stages attention element(bf16) head_dim(32) writes_lse
 // CHECK: scf.if
 // CHECK: nvvm.cp.async.shared.global
 // CHECK: nvvm.cp.async.commit.group
-// CHECK: shed.keys_at {{.*}} form(listed)
+// CHECK: shed.keys_at rank %{{[a-z0-9]+}} of %{{[a-z0-9]+}} stage %{{[a-z0-9]+}}{{$}}
 // CHECK: shed.softmax_update
 // CHECK: scf.for
 // CHECK-NOT: nvvm.cp.async.shared
-// CHECK: shed.keys_at {{.*}} form(listed|partial)
+// CHECK: shed.keys_at rank %{{[a-z0-9]+}} of %{{[a-z0-9]+}} stage %{{[a-z0-9]+}} partial
 // CHECK: shed.store
 shed.kernel @list attention element(bf16) head_dim(32) encoding(uint16)
     tiling(#shed.mma_tiling<query_rows = 16, warps = 1, keys = 32, stages = 2>) {
@@ -158,7 +158,7 @@ shed.kernel @list attention element(bf16) head_dim(32) encoding(uint16)
 // CHECK: scf.for
 // CHECK: shed.select_task element(bf16) head_dim(32) group(16) encoding(uint16)
 // CHECK-SAME: layout(<queries = 0, keys = 1152, bytes = {{[0-9]+}}, lse = 1024, inverses = 1088>)
-// CHECK-SAME: rows(%{{[0-9]+}}) heads(
+// CHECK-SAME: rows(%{{[0-9]+}}) key_stride(
 // CHECK: %[[NONE:.+]] = builtin.unrealized_conversion_cast {{.*}} to !shed.mass
 // CHECK: nvvm.cp.async.shared.global
 // CHECK: nvvm.cp.async.wait.group 0

@@ -69,7 +69,7 @@ def ShedPipelineCopies : Pass<"shed-pipeline-copies", "::mlir::ModuleOp"> {
       nvvm.barrier0                       // and nobody reads tile t - 1:
       nvvm.cp.async.shared.global ...     // tile t + stages - 1 takes its place
       nvvm.cp.async.commit.group
-      %keys = shed.keys_at %t rank ... stage ... form(whole)
+      %keys = shed.keys_at rank ... of ... from ... stage ...
       %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
       ...
     }

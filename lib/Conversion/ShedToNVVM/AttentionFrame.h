@@ -69,20 +69,27 @@ struct Swizzle {
 //===----------------------------------------------------------------------===//
 
 /// Of !shed.keys, and of a tile of keys or values: the keys that the products
-/// of a warp work on. All i32.
+/// of a warp work on, as shed.keys_at has them. All i32.
 struct KeyTile {
-  Value index; ///< of the tile in its pass
-  Value rank;  ///< of the first key in its pass
-  Value stage; ///< bytes from the first stage's first key to this one
-  Value count; ///< keys of the pass
-  Value first; ///< place of the pass's rank 0; 0 for a list
-  shed::TileForm form = shed::TileForm::Whole; ///< as a constant operand
+  /// What is known of them.
+  enum Form : int64_t {
+    Whole = 0,
+    Listed = 1, ///< without `first`
+    Marked = 2, ///< with `index`
+    Blocks = 4,
+    Partial = 8,
+  };
+
+  Value index;          ///< of the tile in its pass, where the filter marks it
+  Value rank;           ///< of the first key in its pass
+  Value stage;          ///< bytes from the first stage's first key to this one
+  Value count;          ///< keys of the pass
+  Value first;          ///< place of the pass's rank 0, but for a list
+  int64_t form = Whole; ///< as a constant operand
 
   static constexpr size_t size = 6;
   static KeyTile of(ValueRange values);
-  bool is(shed::TileForm what) const {
-    return shed::bitEnumContainsAny(form, what);
-  }
+  bool is(Form what) const { return form & what; }
 };
 
 /// Of a tile of queries: the warp's first row in it (i32), then, when kept in
@@ -139,6 +146,11 @@ public:
   template <typename Op> AttentionFrame(Op op, shed::SharedLayoutAttr layout);
   /// All that a task has.
   explicit AttentionFrame(shed::AttentionTaskOp task);
+
+  /// The layout that the facts and ops of a task take.
+  static shed::SharedLayoutAttr layoutOf(shed::AttentionTaskOp task);
+  /// What the function says of such a kernel.
+  EntryFacts entryFacts() const;
 
   /// A lane's part of fragments.
   struct LanePart {

@@ -31,42 +31,72 @@ template <typename Op> static shed::Encoding encodingOf(Op op) {
   return op.getEncoding().value_or(shed::Encoding::Int32);
 }
 
-static shed::SharedLayoutAttr layOut(shed::KernelOp kernel) {
-  auto tiling = kernel.getTilingAs<shed::MmaTilingAttr>();
-  int64_t source = 0;
-  bool filters = false;
+namespace {
+/// What passes over keys have beside their tiles.
+struct PassNeeds {
+  bool lists = false; ///< of keys
+  bool blockLists = false;
+  bool filter = false;
+};
+} // namespace
+
+static PassNeeds needsOf(shed::KernelOp kernel) {
+  PassNeeds needs;
   kernel.walk([&](shed::ForKeysOp loop) {
     std::optional<shed::KeyEntries> entries = shed::entriesOf(loop.getOver());
     const bool blocks = entries && entries->blockKeys;
-    if (entries) // lists of blocks are Int32
-      source = std::max(source,
-                        IndexSource::sharedBytes(blocks ? shed::Encoding::Int32
-                                                        : encodingOf(kernel),
-                                                 tiling.getKeys()));
-    filters |= llvm::any_of(loop.getSkip(), shed::entriesOf) ||
-               (entries && !loop.getSkip().empty()) || blocks;
+    needs.lists |= entries && !blocks;
+    needs.blockLists |= blocks;
+    needs.filter |= llvm::any_of(loop.getSkip(), shed::entriesOf) ||
+                    (entries && !loop.getSkip().empty()) || blocks;
   });
-  int64_t at = 0;
+  return needs;
+}
+
+static PassNeeds needsOf(shed::AttentionTaskOp task) {
+  PassNeeds needs;
+  task.walk([&](shed::KeysAtOp keys) {
+    const bool listed = !keys.getFirst(), blocks = keys.getBlocks();
+    needs.lists |= listed && !blocks;
+    needs.blockLists |= blocks;
+    needs.filter |= static_cast<bool>(keys.getTile());
+  });
+  return needs;
+}
+
+template <typename Op> static shed::SharedLayoutAttr layOut(Op op) {
+  auto tiling = cast<shed::MmaTilingAttr>(op.getTilingAttr());
+  const PassNeeds needs = needsOf(op);
+  int64_t source = 0, at = 0;
+  if (needs.lists)
+    source = IndexSource::sharedBytes(encodingOf(op), tiling.getKeys());
+  if (needs.blockLists)
+    source = std::max(source, IndexSource::sharedBytes(shed::Encoding::Int32,
+                                                       tiling.getKeys()));
   auto take = [&](int64_t bytes) {
     int64_t offset = at;
     at += llvm::alignTo(bytes, 128);
     return offset;
   };
   const int64_t rows = tiling.getQueryRows();
-  const int64_t rowBytes = kernel.getHeadDim() * bytesOf(kernel.getElement());
+  const int64_t rowBytes = op.getHeadDim() * bytesOf(op.getElement());
   const int64_t stages = tiling.getStages() * tiling.getKeys() * rowBytes;
   const int64_t queries = take(rows * rowBytes);
   const int64_t keys = take(stages), values = take(stages);
   const int64_t weights =
-      kernel.getElement().isF32() ? take(rows * tiling.getKeys() * 4) : 0;
+      op.getElement().isF32() ? take(rows * tiling.getKeys() * 4) : 0;
   if (source)
     source = take(source);
   const int64_t filter =
-      filters ? take(KeyFilter::sharedBytes(tiling.getKeys())) : 0;
-  const int64_t positions = kernel.comparesRows() ? take(rows * 4) : 0;
-  return shed::SharedLayoutAttr::get(kernel.getContext(), queries, keys, at,
-                                     values, weights, source, filter, positions,
+      needs.filter ? take(KeyFilter::sharedBytes(tiling.getKeys())) : 0;
+  const int64_t positions = op.comparesRows() ? take(rows * 4) : 0;
+  return shed::SharedLayoutAttr::get(op.getContext(), queries, keys, at, values,
+                                     weights, source, filter, positions,
                                      /*lse=*/0, /*inverses=*/0);
+}
+
+shed::SharedLayoutAttr AttentionFrame::layoutOf(shed::AttentionTaskOp task) {
+  return layOut(task);
 }
 
 template <typename Op>
@@ -97,6 +127,15 @@ AttentionFrame::AttentionFrame(shed::AttentionTaskOp task)
          task.getChannelsFirst()};
   if (OperandRange values = task.getSplit(); !values.empty())
     shareKeys({values[0], values[1], values[2]});
+}
+
+EntryFacts AttentionFrame::entryFacts() const {
+  EntryFacts facts;
+  facts.threads = tiling.getThreads();
+  facts.sharedBytes = layout.getBytes();
+  facts.blocks = tiling.getBlocks();
+  facts.queryRows = tiling.getQueryRows();
+  return facts;
 }
 
 void AttentionFrame::shareKeys(KeySplit among) {
@@ -249,11 +288,16 @@ void AttentionOpening::writeTask() {
   Values shares;
   if (split)
     shares = {split->rowWarps, split->first, split->sharers};
+  auto ofWay = shed::MmaTilingAttr::get(
+      v.b.getContext(), tiling.getQueryRows(), tiling.getWarps(),
+      tiling.getKeys(), tiling.getStages(), tiling.getBlocks(),
+      tiling.getKeepQueries(), /*share_keys=*/split.has_value());
   auto task = shed::AttentionTaskOp::create(
       v.b, kernel.getElementAttr(), kernel.getHeadDimAttr(),
-      kernel.getEncodingAttr(), tiling, layout, kernel.getWritesLseAttr(), args,
-      n, head, taskRow, taskEnd, factor, shared, warp, warpRow, warpBytes,
-      own.lane, own.column, own.rowsFirst, own.channelsFirst, shares);
+      needsOf(kernel).lists ? kernel.getEncodingAttr() : shed::EncodingAttr(),
+      ofWay, layout, kernel.getWritesLseAttr(), args, n, head, taskRow, taskEnd,
+      factor, shared, warp, warpRow, warpBytes, own.lane, own.column,
+      own.rowsFirst, own.channelsFirst, shares);
   OpBuilder::InsertionGuard guard(v.b);
   v.b.createBlock(&task.getBody());
   for (Operation &op : kernel.getBody().front()) {
@@ -276,13 +320,9 @@ void mlir::heddle::openAttention(shed::KernelOp kernel) {
   NVVMBuilder v(kernel.getLoc(), kernel.getContext());
   AttentionOpening opening(v, kernel);
   shed::MmaTilingAttr tiling = opening.tiling;
-  EntryFacts facts;
-  facts.threads = tiling.getThreads();
-  facts.sharedBytes = opening.layout.getBytes();
-  facts.blocks = tiling.getBlocks();
-  facts.queryRows = tiling.getQueryRows();
-  Values arguments = v.openEntry(kernel, kernel.getSymName(),
-                                 {v.global(), v.global(), v.i64()}, facts);
+  Values arguments =
+      v.openEntry(kernel, kernel.getSymName(),
+                  {v.global(), v.global(), v.i64()}, opening.entryFacts());
   Value sequence = v.blockId(NVVMBuilder::Axis::Z);
   opening.args = v.at(arguments[0], v.mul(v.widenUnsigned(sequence),
                                           int64_t(sizeof(abi::AttentionArgs))));

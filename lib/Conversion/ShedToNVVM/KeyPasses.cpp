@@ -25,16 +25,16 @@ using Values = NVVMBuilder::Values;
 
 KeyTile KeyPass::tile(NVVMBuilder &v, Value index, int64_t keys, Value stage,
                       bool partial) const {
-  using shed::TileForm;
-  TileForm form = partial ? TileForm::Partial : TileForm::Whole;
+  int64_t form = KeyTile::Whole;
   if (source)
-    form = form | TileForm::Listed;
+    form |= KeyTile::Listed;
   if (source && source->hasGaps())
-    form = form | TileForm::Blocks;
+    form |= KeyTile::Blocks;
   if (filter)
-    form = form | TileForm::Marked;
-  return {index, v.mul(index, keys),         stage,
-          count, source ? v.word(0) : first, form};
+    form |= KeyTile::Marked;
+  else if (partial)
+    form |= KeyTile::Partial;
+  return {index, v.mul(index, keys), stage, count, first, form};
 }
 
 KeyList AttentionOpening::list(const shed::KeyEntries &entries) {
@@ -257,10 +257,13 @@ Value AttentionOpening::writeKeys(shed::ForKeysOp loop, const KeyTile &tile,
   Block &body = loop.getBody().front();
   IRMapping values = tiles;
   Value keys = body.getArgument(0);
-  values.map(keys, shed::KeysAtOp::create(v.b, keys.getType(), tile.index,
-                                          tile.rank, tile.stage, tile.count,
-                                          tile.first, tile.form)
-                       .getResult());
+  values.map(keys,
+             shed::KeysAtOp::create(
+                 v.b, keys.getType(), tile.rank, tile.count,
+                 tile.is(KeyTile::Listed) ? Value() : tile.first, tile.stage,
+                 tile.is(KeyTile::Marked) ? tile.index : Value(),
+                 tile.is(KeyTile::Blocks), tile.is(KeyTile::Partial))
+                 .getResult());
   values.map(body.getArgument(1), softmax);
   for (Operation &op : body.without_terminator())
     v.b.clone(op, values);

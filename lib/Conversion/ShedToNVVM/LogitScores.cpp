@@ -153,9 +153,12 @@ static void sumRows(NVVMBuilder &v, const SelectFrame &f, const HeadRows &rows,
     v.loop(f.lane, v.word(f.chunks), 32, sumChunk);
 }
 
-/// One part in as many as a mean has terms: none behind the last group or key.
+/// One part in as many as a mean has terms, of `heads` query heads (i32) or
+/// one: none behind the last group or key.
 static Value shareOf(NVVMBuilder &v, Value first, Value end, Value heads) {
-  Value count = v.mul(v.greatest(v.sub(end, first), v.word(1)), heads);
+  Value count = v.greatest(v.sub(end, first), v.word(1));
+  if (heads)
+    count = v.mul(count, heads);
   return v.divf(v.real(1.0f), arith::SIToFPOp::create(v.b, v.f32(), count));
 }
 
@@ -247,7 +250,7 @@ static void scoreBlocks(NVVMBuilder &v, const SelectFrame &f,
     v.loop(v.word(0), v.word(together), 1, [&](Value i) {
       KeyRange range = keysOfBlock(v, v.add(first, i), f.n, split, f.group);
       Value end = v.least(range.end, f.n);
-      Value share = shareOf(v, range.first, end, v.word(1));
+      Value share = shareOf(v, range.first, end, Value());
       Value mean = meanAt(v, f, own, i);
       sumRows(v, f, keys, range.first, end, [&](Value chunk, ValueRange sums) {
         Values means;

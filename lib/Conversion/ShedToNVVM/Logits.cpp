@@ -57,9 +57,9 @@ static void maskFiltered(NVVMBuilder &v, const AttentionFrame &f,
 
 void mlir::heddle::maskMissing(NVVMBuilder &v, const AttentionFrame &f,
                                Logits &logits, const KeyTile &tile) {
-  if (tile.is(shed::TileForm::Marked))
+  if (tile.is(KeyTile::Marked))
     maskFiltered(v, f, logits, tile);
-  else if (tile.is(shed::TileForm::Partial))
+  else if (tile.is(KeyTile::Partial))
     maskEnd(v, f, logits, tile);
 }
 
@@ -77,10 +77,10 @@ Values AttentionFrame::rowPositions(NVVMBuilder &v) const {
 }
 
 Values AttentionFrame::keyPositions(NVVMBuilder &v, const KeyTile &tile) const {
-  const bool blocks = tile.is(shed::TileForm::Blocks);
+  const bool blocks = tile.is(KeyTile::Blocks);
   IndexSource source(v, blocks ? shed::Encoding::Int32 : encoding,
                      tiling.getKeys());
-  if (tile.is(shed::TileForm::Listed))
+  if (tile.is(KeyTile::Listed))
     source.resume(tile.count, blocks, v.add(shared, layout.getSource()));
   Value rank = v.add(tile.rank, own.column);
   Values keys;
@@ -88,7 +88,7 @@ Values AttentionFrame::keyPositions(NVVMBuilder &v, const KeyTile &tile) const {
     for (int64_t e = 0; e < 2; ++e) {
       Value key = v.add(rank, 8 * k + e);
       // Ranks behind the pass's last are masked, whatever they compare with.
-      keys.push_back(tile.is(shed::TileForm::Listed)
+      keys.push_back(tile.is(KeyTile::Listed)
                          ? source.key(key)
                          : v.least(v.add(tile.first, key), v.add(n, -1)));
     }

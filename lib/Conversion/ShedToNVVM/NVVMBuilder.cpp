@@ -37,25 +37,34 @@ Type NVVMBuilder::shared() {
 // Functions
 //===----------------------------------------------------------------------===//
 
+SmallVector<NamedAttribute> EntryFacts::attributes(MLIRContext *context) const {
+  Builder b(context);
+  auto number = [&](StringRef name, int64_t value) {
+    return b.getNamedAttr(name, b.getI64IntegerAttr(value));
+  };
+  SmallVector<NamedAttribute> all = {
+      b.getNamedAttr("nvvm.maxntid",
+                     b.getDenseI32ArrayAttr({static_cast<int32_t>(threads)})),
+      number("heddle.query_rows", queryRows),
+      number("heddle.scratch_bytes", scratchBytes),
+      number("heddle.scratch_bytes_per_key", scratchBytesPerKey),
+      number("heddle.threads", threads),
+      number("heddle.shared_bytes", sharedBytes)};
+  if (blocks)
+    all.push_back(b.getNamedAttr(
+        "nvvm.minctasm", b.getI32IntegerAttr(static_cast<int32_t>(blocks))));
+  return all;
+}
+
 Values NVVMBuilder::openEntry(Operation *anchor, StringRef symbol,
                               TypeRange parameters, const EntryFacts &facts) {
   b.setInsertionPoint(anchor);
   auto type = LLVM::LLVMFunctionType::get(
       LLVM::LLVMVoidType::get(b.getContext()), llvm::to_vector(parameters));
   auto function = LLVM::LLVMFuncOp::create(b, symbol, type);
-  auto set = [&](StringRef name, int64_t value) {
-    function->setAttr(name, b.getI64IntegerAttr(value));
-  };
   function->setAttr("nvvm.kernel", b.getUnitAttr());
-  function->setAttr("nvvm.maxntid", b.getDenseI32ArrayAttr(
-                                        {static_cast<int32_t>(facts.threads)}));
-  if (facts.blocks)
-    function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(facts.blocks));
-  set("heddle.query_rows", facts.queryRows);
-  set("heddle.scratch_bytes", facts.scratchBytes);
-  set("heddle.scratch_bytes_per_key", facts.scratchBytesPerKey);
-  set("heddle.threads", facts.threads);
-  set("heddle.shared_bytes", facts.sharedBytes);
+  for (NamedAttribute fact : facts.attributes(b.getContext()))
+    function->setAttr(fact.getName(), fact.getValue());
   Block *entry = function.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
   return Values(entry->getArguments());

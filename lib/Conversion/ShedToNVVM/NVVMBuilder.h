@@ -33,6 +33,9 @@ struct EntryFacts {
   int64_t queryRows = 0;   ///< rows of a task
   int64_t scratchBytes = 0;
   int64_t scratchBytesPerKey = 0;
+
+  /// As attributes of the function.
+  SmallVector<NamedAttribute> attributes(MLIRContext *context) const;
 };
 
 class NVVMBuilder {

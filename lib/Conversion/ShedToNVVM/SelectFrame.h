@@ -107,6 +107,11 @@ public:
   /// All that a task has.
   explicit SelectFrame(shed::SelectTaskOp task);
 
+  /// The layout that the facts of a task take.
+  static shed::SharedLayoutAttr layoutOf(shed::SelectTaskOp task);
+  /// What the function says of such a kernel.
+  EntryFacts entryFacts() const;
+
   Value field(NVVMBuilder &v, Type type, size_t offset) const;
   /// Rows that have groups.
   Value rowCount(NVVMBuilder &v) const;
@@ -155,7 +160,7 @@ public:
   // Values of the function.
   Value args, n, thread, lane, warp, shared, scratch;
   Value rowBegin, rowEnd; ///< i32: rows that have groups
-  Value headsPerList;     ///< i32
+  Value headsPerList;     ///< i32, where heads share lists
   Value keyStride;        ///< i64, bytes
   Value factor;           ///< scale * log2(e)
   Value warpKeys;         ///< shared address of the warp's tile

@@ -94,20 +94,42 @@ SelectFrame::SelectFrame(shed::SelectTaskOp task)
   first = task.getFirstGroup();
 }
 
-static shed::SharedLayoutAttr layOut(shed::KernelOp kernel,
+static shed::SharedLayoutAttr layOut(MLIRContext *context,
                                      const SelectFrame &f) {
-  const int64_t lse =
-      f.byLogits ? shed::meanBytes(kernel, f.rows) : f.rows * f.rowBytes;
+  auto means = [&](int64_t count) {
+    return shed::meanBytes(f.channels, f.blocks, count);
+  };
+  const int64_t lse = f.byLogits ? means(f.rows) : f.rows * f.rowBytes;
   const int64_t inverses = lse + std::max(f.rows, f.warps) * 4;
   const int64_t keys = llvm::alignTo(inverses + f.parts * 4, 128);
-  const int64_t warpBytes = f.scoresBlocks()
-                                ? shed::meanBytes(kernel, shed::blocksTogether)
-                                : f.tileKeys * f.rowBytes;
+  const int64_t warpBytes =
+      f.scoresBlocks() ? means(shed::blocksTogether) : f.tileKeys * f.rowBytes;
   return shed::SharedLayoutAttr::get(
-      kernel.getContext(), /*queries=*/0, keys,
+      context, /*queries=*/0, keys,
       std::max(keys + f.warps * warpBytes, TopK::sharedBytes()), /*values=*/0,
       /*weights=*/0, /*source=*/0, /*filter=*/0, /*positions=*/0, lse,
       inverses);
+}
+
+shed::SharedLayoutAttr SelectFrame::layoutOf(shed::SelectTaskOp task) {
+  return layOut(task.getContext(), SelectFrame(task));
+}
+
+EntryFacts SelectFrame::entryFacts() const {
+  EntryFacts facts;
+  facts.threads = threads;
+  facts.sharedBytes = layout.getBytes();
+  facts.blocks = tiling.getBlocks();
+  facts.queryRows = std::min(group, ::heddle::bundle::maxQueryRows);
+  if (scoresBlocks()) {
+    facts.scratchBytes = 32 * (parts + 2);
+    facts.scratchBytesPerKey = llvm::divideCeil(4 * (parts + 2), group);
+  } else {
+    const int64_t scratchRows = (blocks ? 2 * parts + 2 : parts) + (pooled > 0);
+    facts.scratchBytes = 16 * scratchRows;
+    facts.scratchBytesPerKey = 4 * scratchRows;
+  }
+  return facts;
 }
 
 Value SelectFrame::field(NVVMBuilder &v, Type type, size_t offset) const {
@@ -213,7 +235,7 @@ class SelectOpening : public SelectFrame {
 public:
   SelectOpening(NVVMBuilder &v, shed::KernelOp kernel)
       : SelectFrame(kernel, *kernel.getGroup()), v(v), kernel(kernel) {
-    layout = layOut(kernel, *this);
+    layout = layOut(kernel.getContext(), *this);
   }
 
   void write();
@@ -255,7 +277,6 @@ void SelectOpening::loadArguments() {
     rowEnd = v.narrow(field(v, v.i64(), offsetof(abi::SelectArgs, rowEnd)));
   }
   lists = field(v, v.i32(), offsetof(abi::SelectArgs, heads));
-  headsPerList = v.word(1);
   if (sharesLists) {
     headsPerList = v.narrow(field(v, v.i64(),
                                   offsetof(abi::SelectArgs, list) +
@@ -293,10 +314,10 @@ void SelectOpening::loadArguments() {
 void SelectOpening::writeTask() {
   auto task = shed::SelectTaskOp::create(
       v.b, kernel.getElementAttr(), kernel.getHeadDimAttr(),
-      kernel.getEncodingAttr(), tiling, layout, kernel.getGroupAttr(),
-      kernel.getSharedListsAttr(), args, scratch, n, rowBegin, rowEnd,
-      headsPerList, keyStride, factor, shared, thread, lane, warp, warpKeys,
-      chunkPlaces[0], chunkPlaces[1], list, first);
+      kernel.getEncodingAttr(), tiling, layout, kernel.getGroupAttr(), args,
+      scratch, n, rowBegin, rowEnd, headsPerList, keyStride, factor, shared,
+      thread, lane, warp, warpKeys, chunkPlaces[0], chunkPlaces[1], list,
+      first);
   OpBuilder::InsertionGuard guard(v.b);
   v.b.createBlock(&task.getBody());
   for (Operation &op : kernel.getBody().front()) {
@@ -571,21 +592,9 @@ void SelectOpening::storeScores(ValueRange sums, Value tile, Value to,
 //===----------------------------------------------------------------------===//
 
 void SelectOpening::write() {
-  EntryFacts facts;
-  facts.threads = threads;
-  facts.sharedBytes = layout.getBytes();
-  facts.blocks = tiling.getBlocks();
-  facts.queryRows = std::min(group, ::heddle::bundle::maxQueryRows);
-  if (scoresBlocks()) {
-    facts.scratchBytes = 32 * (parts + 2);
-    facts.scratchBytesPerKey = llvm::divideCeil(4 * (parts + 2), group);
-  } else {
-    const int64_t scratchRows = (blocks ? 2 * parts + 2 : parts) + (pooled > 0);
-    facts.scratchBytes = 16 * scratchRows;
-    facts.scratchBytesPerKey = 4 * scratchRows;
-  }
-  Values arguments = v.openEntry(kernel, kernel.getSymName(),
-                                 {v.global(), v.global(), v.i64()}, facts);
+  Values arguments =
+      v.openEntry(kernel, kernel.getSymName(),
+                  {v.global(), v.global(), v.i64()}, entryFacts());
   Value sequence = v.blockId(NVVMBuilder::Axis::Z);
   Value block = v.blockId(NVVMBuilder::Axis::X);
   Value gridBlocks = v.gridSize(NVVMBuilder::Axis::X);

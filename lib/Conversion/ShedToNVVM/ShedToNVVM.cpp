@@ -45,9 +45,8 @@ KeyTile KeyTile::of(ValueRange values) {
   APInt form;
   [[maybe_unused]] bool known = matchPattern(values[5], m_ConstantInt(&form));
   assert(known && "the form of a tile is a constant");
-  return {values[0], values[1],
-          values[2], values[3],
-          values[4], static_cast<shed::TileForm>(form.getZExtValue())};
+  return {values[0], values[1], values[2],
+          values[3], values[4], form.getSExtValue()};
 }
 
 QueryTile QueryTile::of(ValueRange values) {
@@ -112,13 +111,21 @@ template <typename Op> struct HandOn : OpConversionPattern<Op> {
 
 struct LowerKeysAt : ValuesPattern<shed::KeysAtOp, PatternBuilder> {
   using ValuesPattern::ValuesPattern;
-  SmallVector<Values> rewrite(shed::KeysAtOp op, Adaptor adaptor,
+  SmallVector<Values> rewrite(shed::KeysAtOp op, Adaptor,
                               PatternBuilder &v) const override {
-    Values values;
-    for (ValueRange operand : adaptor.getOperands())
-      llvm::append_range(values, operand);
-    values.push_back(v.word(static_cast<int64_t>(op.getForm())));
-    return {values};
+    int64_t form = KeyTile::Whole;
+    auto value = [&](Value operand, KeyTile::Form with, KeyTile::Form without) {
+      form |= operand ? with : without;
+      return operand ? operand : v.word(0);
+    };
+    Value index = value(op.getTile(), KeyTile::Marked, KeyTile::Whole);
+    Value first = value(op.getFirst(), KeyTile::Whole, KeyTile::Listed);
+    if (op.getBlocks())
+      form |= KeyTile::Blocks;
+    if (op.getPartial())
+      form |= KeyTile::Partial;
+    return {{index, op.getRank(), op.getStage(), op.getCount(), first,
+             v.word(form)}};
   }
 };
 } // namespace
@@ -191,10 +198,66 @@ static void populatePatterns(TypeConverter &converter,
 // Tasks
 //===----------------------------------------------------------------------===//
 
+/// What copies and loops around the task's ops go by is what its facts and
+/// these ops take.
+template <typename Frame, typename Task>
+static LogicalResult checkPlace(Task task, const Frame &frame) {
+  if (shed::SharedLayoutAttr taken = Frame::layoutOf(task);
+      taken != task.getLayout())
+    return task.emitOpError()
+           << "has the layout " << task.getLayout()
+           << "; its tiling and the ops in it take " << taken;
+  auto function = task->template getParentOfType<LLVM::LLVMFuncOp>();
+  for (NamedAttribute fact : frame.entryFacts().attributes(task.getContext()))
+    if (Attribute found = function->getAttr(fact.getName());
+        found != fact.getValue()) {
+      InFlightDiagnostic error = task.emitOpError() << "stands in a function ";
+      if (found)
+        error << "whose " << fact.getName().getValue() << " is " << found;
+      else
+        error << "without " << fact.getName().getValue();
+      return error << "; its tiling takes " << fact.getValue();
+    }
+  return success();
+}
+
+/// Casts are to and from as many values, of these types, as a thread has.
+static LogicalResult checkCasts(Region &body, const TypeConverter &converter) {
+  WalkResult walked = body.walk([&](UnrealizedConversionCastOp cast) {
+    TypeRange values = cast.getOperandTypes(), tile = cast.getResultTypes();
+    auto isShed = [](TypeRange types) {
+      return types.size() == 1 && isa<shed::ShedDialect>(types[0].getDialect());
+    };
+    if (!isShed(tile))
+      std::swap(values, tile);
+    if (!isShed(tile))
+      return WalkResult::advance();
+    SmallVector<Type> types;
+    if (failed(converter.convertTypes(tile, types)) ||
+        TypeRange(types) == values)
+      return WalkResult::advance();
+    InFlightDiagnostic error = cast.emitOpError();
+    if (types.size() != values.size()) {
+      error << "has " << values.size() << " values for " << tile
+            << "; by the task's tiling a thread has " << types.size();
+    } else {
+      const size_t at = std::distance(
+          types.begin(),
+          std::mismatch(types.begin(), types.end(), values.begin()).first);
+      error << "has " << values[at] << " for value " << at << " of " << tile
+            << "; a thread has " << types[at];
+    }
+    return WalkResult::interrupt();
+  });
+  return success(!walked.wasInterrupted());
+}
+
 /// Lowers what stands in a task, and puts it in the task's place.
 template <typename Frame, typename Task>
 static LogicalResult lowerTask(Task task, MorePatterns more) {
   const Frame frame(task);
+  if (failed(checkPlace(task, frame)))
+    return failure();
   TypeConverter converter;
   ConversionTarget target(*task->getContext());
   RewritePatternSet patterns(task->getContext());
@@ -212,7 +275,8 @@ static LogicalResult lowerTask(Task task, MorePatterns more) {
            converter.isLegal(op->getResultTypes());
   });
   FrozenRewritePatternSet frozen(std::move(patterns));
-  if (failed(checkForms(task->getRegions(), target, frozen, "on fragments")) ||
+  if (failed(checkCasts(task.getBody(), converter)) ||
+      failed(checkForms(task->getRegions(), target, frozen, "on fragments")) ||
       failed(applyPartialConversion(task, target, frozen)))
     return failure();
   task->getBlock()->getOperations().splice(

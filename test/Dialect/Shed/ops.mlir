@@ -1,5 +1,6 @@
 // REQUIRES: heddle-opt
 // RUN: heddle-opt %s | heddle-opt | FileCheck %s
+// RUN: heddle-opt %s --mlir-print-op-generic | heddle-opt | FileCheck %s
 
 // CHECK-LABEL: shed.kernel @mixed attention element(f32) head_dim(128) writes_lse
 // CHECK-SAME: tiling(#shed.tiling<query_rows = 64, panel = 64, keys = 64, lanes = 16, block_keys = 4, block_channels = 4, dot = fma>)

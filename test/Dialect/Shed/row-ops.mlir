@@ -1,5 +1,6 @@
 // REQUIRES: heddle-opt
 // RUN: heddle-opt %s | heddle-opt | FileCheck %s
+// RUN: heddle-opt %s --mlir-print-op-generic | heddle-opt | FileCheck %s
 
 // CHECK-LABEL: shed.row_kernel @norm rms_norm element(bf16) tiling(<threads = 512, kept = 2>)
 // CHECK: ^bb0(%{{.+}}: !shed.array<bf16>, {{.*}} !shed.array<i32>, {{.*}} i64, {{.*}} i64, {{.*}} f64):

@@ -1,5 +1,6 @@
 // REQUIRES: heddle-opt
 // RUN: heddle-opt %s | heddle-opt | FileCheck %s
+// RUN: heddle-opt %s --mlir-print-op-generic | heddle-opt | FileCheck %s
 
 // Fragments: a map is written once for all elements; an operand of one column
 // gives the value of the row.

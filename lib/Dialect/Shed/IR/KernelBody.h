@@ -16,6 +16,15 @@ namespace mlir::shed {
 /// target. Reports errors at the operation that is at fault.
 LogicalResult verifyBody(KernelOp kernel);
 
+/// The operand comes from an operation of type `Maker`.
+template <typename Maker>
+LogicalResult verifyMaker(Operation *op, Value operand, StringRef what) {
+  if (operand.getDefiningOp<Maker>())
+    return success();
+  return op->emitOpError() << "takes " << what << " that do not come from "
+                           << Maker::getOperationName();
+}
+
 } // namespace mlir::shed
 
 #endif // HEDDLE_LIB_DIALECT_SHED_IR_KERNELBODY_H

@@ -59,9 +59,9 @@ bool KernelOp::hasLists() {
 }
 
 /// Whether the scores of some pass ask for one of these.
-static bool scoresUse(KernelOp kernel,
+static bool scoresUse(Region &body,
                       ArrayRef<::heddle::bundle::Scores::Input> inputs) {
-  return kernel.getBody()
+  return body
       .walk([&](ScoresOp op) {
         auto scores = mlir::heddle::scoresOf(op.getBody());
         return llvm::any_of(inputs, [&](auto i) { return scores.uses(i); })
@@ -71,16 +71,19 @@ static bool scoresUse(KernelOp kernel,
       .wasInterrupted();
 }
 
-bool KernelOp::comparesRows() {
-  return scoresUse(*this, ::heddle::bundle::Scores::Query) ||
-         getBody()
-             .walk([](MaskOp) { return WalkResult::interrupt(); })
+static bool comparesRowsIn(Region &body) {
+  return scoresUse(body, ::heddle::bundle::Scores::Query) ||
+         body.walk([](MaskOp) { return WalkResult::interrupt(); })
              .wasInterrupted();
 }
 
+bool KernelOp::comparesRows() { return comparesRowsIn(getBody()); }
+
+bool AttentionTaskOp::comparesRows() { return comparesRowsIn(getBody()); }
+
 bool KernelOp::scoresPositions() {
-  return scoresUse(
-      *this, {::heddle::bundle::Scores::Query, ::heddle::bundle::Scores::Key});
+  return scoresUse(getBody(), {::heddle::bundle::Scores::Query,
+                               ::heddle::bundle::Scores::Key});
 }
 
 LogicalResult KernelOp::verify() {
@@ -193,11 +196,9 @@ LogicalResult shed::verifyMmaTiling(KernelOp kernel) {
   return success();
 }
 
-int64_t shed::meanBytes(KernelOp kernel, int64_t count) {
-  const auto channels = static_cast<int64_t>(kernel.getHeadDim());
+int64_t shed::meanBytes(int64_t channels, bool blocks, int64_t count) {
   // f32, for blocks behind 16 bytes more so that lanes read other banks, or for
   // tensor cores two halves of 16 bits.
-  const bool blocks = cast<TopKOp>(kernel.getBody().front().back()).getBlocks();
   return count * (channels * 4 + (blocks ? 16 : 0));
 }
 
@@ -212,6 +213,13 @@ LogicalResult shed::verifySelectTiling(Operation *op, int64_t group,
     return op->emitOpError()
            << "has tiles of " << keys << " keys for " << warps
            << " warps; a select kernel takes 16, 32 or 64 for each warp";
+  // A warp's keys move to registers and leave their place to the next.
+  if (tiling.getStages() != 2 || tiling.getKeepQueries() ||
+      tiling.getShareKeys())
+    return op->emitOpError()
+           << "has the tiling " << tiling
+           << "; a select kernel has stages = 2 and neither keep_queries nor "
+              "share_keys";
   return success();
 }
 
@@ -324,7 +332,11 @@ LogicalResult DotOp::verify() {
   if (queries.getElement() != keys.getElement())
     return emitOpError() << "multiplies " << queries.getElement() << " with "
                          << keys.getElement();
-  return success();
+  return verifyMaker<LoadKeysOp>(*this, getKeys(), "keys");
+}
+
+LogicalResult SoftmaxUpdateOp::verify() {
+  return verifyMaker<LoadValuesOp>(*this, getValues(), "values");
 }
 
 LogicalResult ScoresOp::verify() {

@@ -10,6 +10,7 @@
 #include "bundle/program/Manifest.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::shed;
@@ -76,25 +77,45 @@ LogicalResult KeysAtOp::verify() {
   auto task = (*this)->getParentOfType<AttentionTaskOp>();
   if (!task)
     return emitOpError() << "must stand in a shed.attention_task";
-  const SharedLayoutAttr layout = task.getLayout();
-  auto is = [&](TileForm what) { return bitEnumContainsAny(getForm(), what); };
-  const bool listed = is(TileForm::Listed), marked = is(TileForm::Marked);
-  if ((listed && !layout.getSource()) || (marked && !layout.getFilter()) ||
-      (is(TileForm::Blocks) && !listed) ||
-      ((listed || marked) && !task.getSplit().empty()))
-    return emitOpError() << "has a form that the task's layout has no place "
-                            "for, or that warps do not share: listed needs "
-                            "source, marked filter, blocks are listed";
+  const bool listed = !getFirst(), marked = static_cast<bool>(getTile());
+  if (getBlocks() && !(listed && marked))
+    return emitOpError() << "has blocks of a list, which leave gaps: it says "
+                            "what the filter marks, and not from where";
+  if (getPartial() && marked)
+    return emitOpError() << "is partial and marked; the filter marks what is "
+                            "behind the last key, too";
+  if (!listed && !marked)
+    return success();
+  const MmaTilingAttr tiling = task.getTiling();
+  if (tiling.getKeys() < 32 || tiling.getKeys() > tiling.getThreads() ||
+      !task.getSplit().empty())
+    return emitOpError() << "is of a list or marked, in tiles of "
+                         << tiling.getKeys() << " keys for "
+                         << tiling.getThreads()
+                         << " threads; such tiles have at least 32 keys, at "
+                            "most one for each thread, and no split";
   return success();
 }
 
 LogicalResult AttentionTaskOp::verifyRegions() {
-  if (!getSplit().empty() &&
-      (getSplit().size() != 3 || !getTiling().getShareKeys() ||
-       !canShareKeys(getElement(), getHeadDim(), getTiling())))
+  const bool shares = getTiling().getShareKeys();
+  if (getSplit().size() != (shares ? 3 : 0) ||
+      (shares && !canShareKeys(getElement(), getHeadDim(), getTiling())))
     return emitOpError() << "is split by " << getSplit().size()
                          << " values; expected 3 where the tiling has "
                             "share_keys and can have them, else none";
+  if (getTiling().getKeepQueries() && getElement().isF32())
+    return emitOpError() << "of element f32 keeps no queries in registers";
+  const bool lists = getBody()
+                         .walk([](KeysAtOp keys) {
+                           return keys.getFirst() || keys.getBlocks()
+                                      ? WalkResult::advance()
+                                      : WalkResult::interrupt();
+                         })
+                         .wasInterrupted();
+  if (getEncoding() && !lists)
+    return emitOpError() << "has no keys of a list, so it can't have an "
+                            "encoding";
   return verifyTask<StoreOp>(*this);
 }
 
@@ -109,6 +130,25 @@ LogicalResult SelectTaskOp::verify() {
   return success();
 }
 
+/// Lists are made of what scratch has.
+static LogicalResult verifyStored(TopKOp choice, Value mass) {
+  if (auto logits = mass.getDefiningOp<LogitMassOp>())
+    mass = logits.getMass();
+  auto cast = mass.getDefiningOp<UnrealizedConversionCastOp>();
+  if (cast && llvm::all_of(cast.getOperands().drop_back(), [](Value sum) {
+        return matchPattern(sum, m_AnyZeroFloat());
+      }))
+    return success();
+  return choice.emitOpError() << "chooses by a mass that is not cast from "
+                                 "zeros, so it has yet to be added to scores";
+}
+
 LogicalResult SelectTaskOp::verifyRegions() {
-  return verifyTask<TopKOp>(*this);
+  if (failed(verifyTask<TopKOp>(*this)))
+    return failure();
+  auto choice = cast<TopKOp>(getBody().front().back());
+  if (failed(verifyStored(choice, choice.getMass())))
+    return failure();
+  return success(!choice.getSpan() ||
+                 succeeded(verifyStored(choice, choice.getSpan())));
 }

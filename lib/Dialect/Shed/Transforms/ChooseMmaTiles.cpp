@@ -50,10 +50,12 @@ int64_t mlir::shed::mmaSharedBytes(KernelOp kernel, MmaTilingAttr tiling) {
   if (isByLogits(kernel)) {
     const int64_t means =
         llvm::alignTo(tiling.getQueryRows() / rowsForMean, int64_t(8));
-    return meanBytes(kernel, means) + 256 +
-           (choiceOf(kernel).getBlocks()
-                ? meanBytes(kernel, blocksTogether * tiling.getWarps())
-                : keys);
+    const auto channels = static_cast<int64_t>(kernel.getHeadDim());
+    const bool blocks = choiceOf(kernel).getBlocks();
+    return meanBytes(channels, blocks, means) + 256 +
+           (blocks ? meanBytes(channels, blocks,
+                               blocksTogether * tiling.getWarps())
+                   : keys);
   }
   // Keys that wait for selection have one stage; its choice of keys needs no
   // more than the tiles before it.

@@ -29,9 +29,9 @@ LogicalResult verifySelectTiling(Operation *op, int64_t group,
 
 /// Of a kernel that scores by mean logits: rows of its tiling for each group
 /// that a block scores, and the shared memory for the means of `count` groups,
-/// or, where it chooses blocks, of groups or blocks.
+/// or, where it chooses `blocks`, of groups or blocks.
 inline constexpr int64_t rowsForMean = 8;
-int64_t meanBytes(KernelOp kernel, int64_t count);
+int64_t meanBytes(int64_t channels, bool blocks, int64_t count);
 
 /// Blocks of keys whose means a warp has at once there.
 inline constexpr int64_t blocksTogether = 4;

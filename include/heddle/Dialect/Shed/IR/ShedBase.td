@@ -61,12 +61,6 @@ def Shed_Dialect : Dialect {
 class Shed_Enum<string name, string summary, list<I32EnumAttrCase> cases>
     : I32EnumAttr<name, summary, cases> {
   let cppNamespace = "::mlir::shed";
-  let genSpecializedAttr = 0;
-}
-class Shed_EnumAttr<EnumAttrInfo info, string mnemonic>
-    : EnumAttr<Shed_Dialect, info, mnemonic> {
-  // Without the space that the default format puts before the value.
-  let assemblyFormat = "`` $value";
 }
 
 def Shed_Axis : Shed_Enum<"Axis", "an axis of a tile", [
@@ -77,7 +71,6 @@ def Shed_Axis : Shed_Enum<"Axis", "an axis of a tile", [
 def Shed_KernelKind : Shed_Enum<"KernelKind", "what a kernel computes", [
     I32EnumAttrCase<"Attention", 0, "attention">,
     I32EnumAttrCase<"Select", 1, "select">]>;
-def Shed_KernelKindAttr : Shed_EnumAttr<Shed_KernelKind, "kernel_kind">;
 
 def Shed_DotKind : Shed_Enum<"DotKind", "the instruction that multiplies tiles", [
     I32EnumAttrCase<"Fma", 0, "fma">,
@@ -88,7 +81,6 @@ def Shed_Encoding : Shed_Enum<"Encoding", "how the keys of an index list are wri
     I32EnumAttrCase<"Int32", 0, "int32">,
     I32EnumAttrCase<"Uint16", 1, "uint16">,
     I32EnumAttrCase<"Bitmap", 2, "bitmap">]>;
-def Shed_EncodingAttr : Shed_EnumAttr<Shed_Encoding, "encoding">;
 
 //===----------------------------------------------------------------------===//
 // Attributes

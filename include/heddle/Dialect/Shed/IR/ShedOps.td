@@ -36,13 +36,13 @@ def Shed_KernelOp : Shed_Op<"kernel", [
     writes are laid out (`bundle/abi/IndexLayout.h`): int32 when absent. `some_rows`:
     there are steps in which it computes some of the rows, often few.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Shed_KernelKindAttr:$kind,
+  let arguments = (ins SymbolNameAttr:$sym_name, Shed_KernelKind:$kind,
                        TypeAttrOf<AnyTypeOf<[F32, BF16, F16]>>:$element,
                        I64Attr:$head_dim, UnitAttr:$writes_lse,
                        UnitAttr:$some_rows,
                        OptionalAttr<I64Attr>:$group, UnitAttr:$shared_lists,
                        UnitAttr:$per_layer,
-                       OptionalAttr<Shed_EncodingAttr>:$encoding,
+                       OptionalAttr<Shed_Encoding>:$encoding,
                        OptionalAttr<Shed_AnyTilingAttr>:$tiling);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
@@ -230,6 +230,7 @@ def Shed_SoftmaxUpdateOp : Shed_Op<"softmax_update", [Pure]> {
                        Shed_KeyTile:$values);
   let results = (outs Shed_Softmax:$result);
   let assemblyFormat = "$state `,` $logits `,` $values attr-dict `:` type($values)";
+  let hasVerifier = 1;
 }
 
 def Shed_ColumnMassOp : Shed_Op<"column_mass", [Pure]> {

@@ -35,15 +35,13 @@ def Shed_RowOperation : Shed_Enum<"RowOperation", "what a row kernel does", [
     I32EnumAttrCase<"Candidates", 9, "candidates">,
     I32EnumAttrCase<"Draw", 10, "draw">,
     I32EnumAttrCase<"Commit", 11, "commit">]>;
-def Shed_RowOperationAttr : Shed_EnumAttr<Shed_RowOperation, "row_operation">;
 
 def Shed_Reduction : Shed_Enum<"Reduction", "how contributions are combined", [
     I32EnumAttrCase<"Add", 0, "add">,
     I32EnumAttrCase<"Max", 1, "max">,
     I32EnumAttrCase<"ArgMax", 2, "argmax">]>;
-def Shed_ReductionAttr : Shed_EnumAttr<Shed_Reduction, "reduction">;
 def Shed_ReductionArrayAttr
-    : TypedArrayAttrBase<Shed_ReductionAttr, "reductions">;
+    : TypedArrayAttrBase<Shed_Reduction, "reductions">;
 
 def Shed_RowTilingAttr : Shed_Attr<"RowTiling", "row_tiling"> {
   let summary = "how a GPU shares out the columns of a row";
@@ -122,7 +120,7 @@ def Shed_RowKernelOp : Shed_Op<"row_kernel", [
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
-                       Shed_RowOperationAttr:$kind,
+                       Shed_RowOperation:$kind,
                        TypeAttrOf<AnyTypeOf<[F32, BF16, F16]>>:$element,
                        Shed_RowTilingAttr:$tiling);
   let regions = (region SizedRegion<1>:$body);

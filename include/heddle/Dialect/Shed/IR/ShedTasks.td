@@ -20,7 +20,8 @@ def Shed_SharedLayoutAttr : Shed_Attr<"SharedLayout", "shared_layout"> {
   let summary = "where a block's shared memory has what";
   let description = [{
     Offsets in bytes from the start of the block's dynamic shared memory; 0 for
-    what a kernel does not have. Of all kernels:
+    what a kernel does not have. They follow from a task's tiling and the ops in it,
+    and lowering refuses others. Of all kernels:
     * `queries`: rows of queries, or of their means;
     * `keys`: the stages of keys, of a select kernel each warp's tile;
     * `bytes`: of all.
@@ -53,12 +54,12 @@ def Shed_SharedLayoutAttr : Shed_Attr<"SharedLayout", "shared_layout"> {
   let genVerifyDecl = 1;
 }
 
-class Shed_TaskOp<string mnemonic>
-    : Shed_Op<mnemonic, [NoRegionArguments, NoTerminator, SingleBlock]> {
+class Shed_TaskOp<string mnemonic, list<Trait> traits = []>
+    : Shed_Op<mnemonic, traits # [NoRegionArguments, NoTerminator, SingleBlock]> {
   // What a kernel says, too.
   dag facts = (ins TypeAttrOf<AnyTypeOf<[F32, BF16, F16]>>:$element,
                    I64Attr:$head_dim,
-                   OptionalAttr<Shed_EncodingAttr>:$encoding,
+                   OptionalAttr<Shed_Encoding>:$encoding,
                    Shed_MmaTilingAttr:$tiling, Shed_SharedLayoutAttr:$layout);
   let regions = (region SizedRegion<1>:$body);
   let hasRegionVerifier = 1;
@@ -68,11 +69,11 @@ def Shed_AttentionTaskOp : Shed_TaskOp<"attention_task"> {
   let summary = "attention of a block's rows, with copies and loops explicit";
   let description = [{
     Stands in the function of an attention kernel, once for each way that rows may
-    go (`share_keys`). The region runs once. It holds upstream loops and copies of
-    tiles, and between them the ops on tiles of the kernel, which ends in
-    `shed.store`. `element` to `tiling` are the kernel's. The rest is what these ops
-    need of the function, of each thread its own; places in shared memory are in
-    bytes:
+    go (`share_keys`, which the tiling of one way has). The region runs once. It holds
+    upstream loops and copies of tiles, and between them the ops on tiles of the
+    kernel, which ends in `shed.store`. `element` to `tiling` are the kernel's, and
+    `encoding`, where keys of lists are in the ring. The rest is what these ops need
+    of the function, of each thread its own; places in shared memory are in bytes:
     * `args`: the task's `AttentionArgs` (`bundle/abi/Abi.h`);
     * `n`: keys of the sequence; `head`: the query head;
     * `rows`: the block's rows [first, end) of queries;
@@ -95,6 +96,10 @@ def Shed_AttentionTaskOp : Shed_TaskOp<"attention_task"> {
       I32:$first_row, I32:$end_row, F32:$factor, I32:$shared, I32:$warp,
       I32:$warp_row, I32:$warp_bytes, I32:$lane, I32:$column, I32:$rows_first,
       I32:$channels_first, Variadic<I32>:$split));
+  let extraClassDeclaration = [{
+    /// Whether ops ask where rows stand, which the layout then has.
+    bool comparesRows();
+  }];
   let assemblyFormat = [{
     `element` `(` $element `)` `head_dim` `(` $head_dim `)`
     (`writes_lse` $writes_lse^)? (`encoding` `(` $encoding^ `)`)?
@@ -108,21 +113,21 @@ def Shed_AttentionTaskOp : Shed_TaskOp<"attention_task"> {
   }];
 }
 
-def Shed_SelectTaskOp : Shed_TaskOp<"select_task"> {
+def Shed_SelectTaskOp : Shed_TaskOp<"select_task", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
   let summary = "lists of some groups, with copies and loops explicit";
   let description = [{
     Stands in the function of a select kernel, in the loop over the tasks of a
     block. The region holds upstream loops and copies, and between them the ops on
-    tiles of the kernel, which ends in `shed.top_k`. `element` to `tiling`, `group`
-    and `shared_lists` are the kernel's. The rest is what these ops need of the
+    tiles of the kernel, which ends in `shed.top_k`. `element` to `tiling` and `group`
+    are the kernel's. The rest is what these ops need of the
     function, of each thread its own:
     * `args`: the task's `SelectArgs` (`bundle/abi/Abi.h`); `scratch`: the block's
       rows of scores, in global memory;
     * `n`: keys of the sequence;
     * `rows`: where the rows that have groups end; and where they begin, with one
       group of some of the rows (`bundle::groupOfAll`);
-    * `heads`: query heads that share a list;
+    * `heads`, where heads share lists: how many share one;
     * `key_stride`: bytes from a key to the next, i64;
     * `factor`: scale * log2(e);
     * `shared`: the address of dynamic shared memory;
@@ -138,60 +143,54 @@ def Shed_SelectTaskOp : Shed_TaskOp<"select_task"> {
     scratch where these begin (i32), and back.
   }];
   let arguments = !con(facts, (ins
-      I64Attr:$group, UnitAttr:$shared_lists, LLVM_PointerInAddressSpace<1>:$args,
+      I64Attr:$group, LLVM_PointerInAddressSpace<1>:$args,
       LLVM_PointerInAddressSpace<1>:$scratch, I32:$n, Optional<I32>:$first_row, I32:$end_row,
-      I32:$heads, I64:$key_stride, F32:$factor, I32:$shared, I32:$thread,
+      Optional<I32>:$heads, I64:$key_stride, F32:$factor, I32:$shared, I32:$thread,
       I32:$lane, I32:$warp, I32:$warp_keys, I32:$even_chunk, I32:$odd_chunk,
       I32:$list, I32:$first_group));
   let assemblyFormat = [{
     `element` `(` $element `)` `head_dim` `(` $head_dim `)` `group` `(` $group `)`
-    (`shared_lists` $shared_lists^)? (`encoding` `(` $encoding^ `)`)?
+    (`encoding` `(` $encoding^ `)`)?
     `tiling` `(` $tiling `)` `layout` `(` $layout `)`
     `args` `(` $args `:` qualified(type($args)) `)` `scratch` `(` $scratch `:` qualified(type($scratch)) `)`
-    `n` `(` $n `)` `rows` `(` $end_row (`from` $first_row^)? `)` `heads` `(` $heads `)`
+    `n` `(` $n `)` `rows` `(` $end_row (`from` $first_row^)? `)` (`heads` `(` $heads^ `)`)?
     `key_stride` `(` $key_stride `)` `factor` `(` $factor `)`
     `shared` `(` $shared `)` `thread` `(` $thread `)` `lane` `(` $lane `)`
     `warp` `(` $warp `,` $warp_keys `)` `chunks` `(` $even_chunk `,` $odd_chunk `)`
     `task` `(` $list `,` $first_group `)` attr-dict-with-keyword $body
   }];
+  let extraClassDeclaration = [{
+    bool getSharedLists() { return static_cast<bool>(getHeads()); }
+  }];
 }
 
-def Shed_TileForm : I32BitEnumAttr<"TileForm", "what is known of a tile of keys", [
-    I32BitEnumAttrCaseNone<"Whole", "whole">,
-    I32BitEnumAttrCaseBit<"Listed", 0, "listed">,
-    I32BitEnumAttrCaseBit<"Blocks", 1, "blocks">,
-    I32BitEnumAttrCaseBit<"Marked", 2, "marked">,
-    I32BitEnumAttrCaseBit<"Partial", 3, "partial">]> {
-  let cppNamespace = "::mlir::shed";
-  let genSpecializedAttr = 0;
-}
-def Shed_TileFormAttr : Shed_EnumAttr<Shed_TileForm, "tile_form">;
-
-def Shed_KeysAtOp : Shed_Op<"keys_at", [Pure]> {
+def Shed_KeysAtOp : Shed_Op<"keys_at", [Pure, AttrSizedOperandSegments]> {
   let summary = "the keys of a tile that copies have brought";
   let description = [{
-    Tile `tile` (from 0) of a pass over `count` keys: its first key has rank `rank`
-    in the pass, `first` is the place of rank 0 in the sequence, 0 for a list, and
-    `stage` the bytes from the first stage of keys, or of values, to this one. Of a
-    tile that warps share, rank and stage are of the warp's part. `form` says what is
-    known when code is written:
-    * `listed`: the keys are those of a list, which the ring has by rank;
-    * `blocks`: of a list of blocks;
-    * `marked`: the filter says which ranks have no key;
-    * `partial`: the tile may reach beyond the last key.
+    The keys of a pass over `count` keys from rank `rank` on: a tile, or the warp's
+    part of one. `stage` has the bytes from the first stage of keys, or of values,
+    to this one. What is known of them when code is written:
+    * `from`: they are consecutive, and rank 0 stands at `first` in the sequence.
+      Without, they are of a list, which the ring of the layout has by rank;
+    * `marks`: the filter says which ranks of tile `tile` (from 0) have no key;
+    * `blocks`: they are of a list of blocks, whose gaps the filter marks;
+    * `partial`: there may be ranks from `count` on, which have no key. A filter
+      marks these, too.
 
     ```mlir
-    %keys = shed.keys_at %t rank %r of %n from %zero stage %s form(partial)
+    %keys = shed.keys_at rank %r of %n from %zero stage %s partial
     %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+
+    %listed = shed.keys_at rank %r of %n stage %s marks %t
     ```
   }];
-  let arguments = (ins I32:$tile, I32:$rank, I32:$stage, I32:$count, I32:$first,
-                       Shed_TileFormAttr:$form);
+  let arguments = (ins I32:$rank, I32:$count, Optional<I32>:$first, I32:$stage,
+                       Optional<I32>:$tile, UnitAttr:$blocks, UnitAttr:$partial);
   let results = (outs Shed_Keys:$result);
   let hasVerifier = 1;
   let assemblyFormat = [{
-    $tile `rank` $rank `of` $count `from` $first `stage` $stage
-    `form` `(` $form `)` attr-dict
+    `rank` $rank `of` $count (`from` $first^)? `stage` $stage (`marks` $tile^)?
+    (`blocks` $blocks^)? (`partial` $partial^)? attr-dict
   }];
 }
 

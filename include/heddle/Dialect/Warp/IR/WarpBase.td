@@ -107,10 +107,6 @@ def Warp_Dialect : Dialect {
 def Warp_Combine : I32EnumAttr<"Combine", "how elements are combined", [
     I32EnumAttrCase<"Max", 0, "max">, I32EnumAttrCase<"Add", 1, "add">]> {
   let cppNamespace = "::mlir::warp";
-  let genSpecializedAttr = 0;
-}
-def Warp_CombineAttr : EnumAttr<Warp_Dialect, Warp_Combine, "combine"> {
-  let assemblyFormat = "`` $value";
 }
 
 def Warp_PipelineAttr : AttrDef<Warp_Dialect, "Pipeline"> {

@@ -76,7 +76,7 @@ def Warp_ReduceOp : Warp_Op<"reduce", [Pure]> {
     Each of a row's four lanes gets its part, with `init` combined into it where
     given; `warp.combine` makes the row's value of the parts.
   }];
-  let arguments = (ins Warp_CombineAttr:$kind, Warp_Float32Fragment:$source,
+  let arguments = (ins Warp_Combine:$kind, Warp_Float32Fragment:$source,
                        Optional<Warp_Float32Fragment>:$init);
   let results = (outs Warp_Float32Fragment:$result);
   let assemblyFormat = [{
@@ -88,7 +88,7 @@ def Warp_ReduceOp : Warp_Op<"reduce", [Pure]> {
 
 def Warp_CombineOp : Warp_Op<"combine", [Pure, SameOperandsAndResultType]> {
   let summary = "combines what the four lanes of each row hold";
-  let arguments = (ins Warp_CombineAttr:$kind, Warp_Float32Fragment:$source);
+  let arguments = (ins Warp_Combine:$kind, Warp_Float32Fragment:$source);
   let results = (outs Warp_Float32Fragment:$result);
   let assemblyFormat = "$kind $source attr-dict `:` type($source)";
   let hasVerifier = 1;

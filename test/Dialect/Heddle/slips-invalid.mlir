@@ -256,6 +256,15 @@ heddle.schedule @slip {
 // -----
 
 heddle.schedule @slip {
+  %p = positions decoded
+  // expected-error@+1 {{intersect positions %a, %b is now written intersect %a, %b}}
+  %u = intersect positions %p, %p
+  attend dense
+}
+
+// -----
+
+heddle.schedule @slip {
   // expected-error@+2 {{at(step n) is now written at(step = n)}}
   // expected-note@+1 {{write 'step ='}}
   %c = cadence at(step 5)

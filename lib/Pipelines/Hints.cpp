@@ -714,7 +714,8 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
   StringRef body = whole, owner;
   static const llvm::Regex ofOp("^custom op '([^']+)' ");
   SmallVector<StringRef, 4> parts;
-  const bool unknown = StringRef(whole).contains(" is unknown (tried '");
+  const bool unknown =
+      body.starts_with("custom op '") && body.ends_with("' is unknown");
   if (ofOp.match(whole, &parts) && !unknown) {
     owner = parts[1];
     body = StringRef(whole).drop_front(parts[0].size());

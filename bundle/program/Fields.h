@@ -33,6 +33,7 @@
 #ifndef HEDDLE_BUNDLE_PROGRAM_FIELDS_H
 #define HEDDLE_BUNDLE_PROGRAM_FIELDS_H
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

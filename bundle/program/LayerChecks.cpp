@@ -88,12 +88,14 @@ std::optional<ProgramProblem> LayerChecker::checkRanges() {
     fail(At::Pass, shared->first,
          anyModel ? ofModel + " at every step; give each layer one recompute "
                               "without a cadence"
-                  : ofModel);
+                  : ofModel,
+         shared->second);
   if (auto shared = findShared(kept))
     fail(At::Reuse, shared->first,
          anyModel
              ? "names layers that another one has; give each layer one reuse"
-             : ofModel);
+             : ofModel,
+         shared->second);
   if (!problem)
     findPlaces();
   return problem;

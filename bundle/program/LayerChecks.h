@@ -45,9 +45,10 @@ public:
   std::optional<ProgramProblem> checkIn(int64_t layers);
 
 private:
-  void fail(ProgramProblem::At at, size_t index, std::string what) {
+  void fail(ProgramProblem::At at, size_t index, std::string what,
+            std::optional<size_t> other = std::nullopt) {
     if (!problem)
-      problem = ProgramProblem{at, index, std::move(what)};
+      problem = ProgramProblem{at, index, std::move(what), other};
   }
   void findPlaces();
   void findPasses();

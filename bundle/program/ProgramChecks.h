@@ -74,6 +74,8 @@ struct ProgramProblem {
                     ///< layeredReuses or datedCommits, or behind them `reuse`
                     ///< or `commit`
   std::string what; ///< "recomputes ...": its subject is the thing at `at`
+  /// Which other one of `at` has the same layers, if that is the problem.
+  std::optional<size_t> other = std::nullopt;
 };
 
 /// Checks what a manifest says in `selections`, `positions`, `visible`,

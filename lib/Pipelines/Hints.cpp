@@ -29,6 +29,10 @@ using namespace mlir::heddle;
 static constexpr size_t mostAsked = size_t(16) << 10;
 
 bool mlir::heddle::saysWhatToWrite(Diagnostic &error) {
+  const std::string said = error.str();
+  if (StringRef(said).contains("write ") ||
+      StringRef(said).contains(" is now written "))
+    return true;
   return llvm::any_of(error.getNotes(), [](Diagnostic &note) {
     const std::string text = note.str();
     return StringRef(text).starts_with("did you mean ") ||
@@ -654,6 +658,37 @@ std::optional<Diagnostic> Hints::withoutCommas(const Op &op, size_t at,
   return said;
 }
 
+/// Of a number whose argument is named: says its name, if there is one with
+/// which the op is good.
+bool Hints::giveName(const Op &op, StringRef names, Diagnostic &error) const {
+  if (op.at >= op.tokens.size())
+    return false;
+  for (StringRef each : llvm::split(names, ", ")) {
+    const std::string named = (each + " = " + op.tokens[op.at].text).str();
+    if (!reads(op, op.with(op.at, op.at + 1, named)))
+      continue;
+    error << "; found " << op.found(op.at) << "; write " << named;
+    return true;
+  }
+  return false;
+}
+
+/// Says which cadences the schedule has for the `on` that is missing.
+void Hints::sayCadence(const Op &op, Diagnostic &error) const {
+  SmallVector<std::string> made;
+  const SmallVector<Token> all = tokensOf(op.before);
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i].text == "heddle.schedule")
+      made.clear();
+    else if (all[i].text == "cadence" && i >= 2 && all[i - 2].isValue())
+      made.push_back("on " + all[i - 2].text.str());
+  if (made.empty())
+    error << "; write a cadence above, such as %often = cadence every(8), and "
+             "on %often here";
+  else
+    error << "; write " << llvm::join(made, " or ");
+}
+
 /// Says of a word that is no op what it is; `isSaid`: what is meant is said.
 void Hints::sayUnknown(const Op &op, StringRef word, bool isSaid,
                        Diagnostic &error) const {
@@ -679,7 +714,8 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
   StringRef body = whole, owner;
   static const llvm::Regex ofOp("^custom op '([^']+)' ");
   SmallVector<StringRef, 4> parts;
-  const bool unknown = StringRef(whole).contains(" is unknown (tried '");
+  const bool unknown =
+      body.starts_with("custom op '") && body.ends_with("' is unknown");
   if (ofOp.match(whole, &parts) && !unknown) {
     owner = parts[1];
     body = StringRef(whole).drop_front(parts[0].size());
@@ -701,7 +737,9 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
   if (std::optional<Diagnostic> number =
           withoutCommas(op, at, error.getSeverity()))
     return std::move(*number);
-  const bool isSaid = saysWhatToWrite(error);
+  // That is asked below.
+  const bool atEnd = body.consume_front("expected the end of the op");
+  const bool isSaid = !atEnd && saysWhatToWrite(error);
   Diagnostic said(error.getLocation(), error.getSeverity());
   // What is no longer written so is not an op of today.
   if (!owner.empty() && !body.starts_with("heddle.") &&
@@ -756,8 +794,21 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
         said << "expected " << inWords(expected) << ", ";
       said << "found " << op.found(op.at)
            << (isExpected ? "" : ", which has no place here");
-      (void)(isSaid || move(op, said));
+      if (op.at == op.tokens.size() && tokenIn(expected) == "on")
+        sayCadence(op, said);
+      else
+        (void)(isSaid || move(op, said));
     }
+  } else if (atEnd && reads(op, op.with(op.at, op.at, "on"))) {
+    said << "expected 'on', found " << op.found(op.at) << "; write on "
+         << token->text;
+  } else if (atEnd) {
+    Diagnostic more(error.getLocation(), DiagnosticSeverity::Note);
+    const bool isMended = repair(op, "", more, /*thorough=*/false);
+    said << "expected the end of the op"
+         << (isMended ? ", found " + op.found(op.at) : body.str());
+    if (isMended)
+      said.attachNote(more.getLocation()) << more.str();
   } else {
     said << body;
     if (body.starts_with("expected ") && !body.contains("found") &&
@@ -771,9 +822,11 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
     const bool refused = !isSaid && body.starts_with("takes no '");
     if (refused && (enclose(op, said) || move(op, said) || belongs(op, said)))
       ;
+    else if (body.contains(" takes named arguments: ") && token &&
+             (giveName(op, body.split(": ").second, said) ||
+              llvm::isDigit(token->first())))
+      ; // without it the op would mean something else
     else if (!isSaid && !body.starts_with("unknown ") &&
-             (!body.contains("write ") ||
-              body.starts_with("expected the end of the op")) &&
              repair(op, "", more, /*thorough=*/false))
       said.attachNote(more.getLocation()) << more.str();
     else if (refused)

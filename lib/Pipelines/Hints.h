@@ -34,7 +34,7 @@ inline constexpr llvm::StringLiteral undeclared =
 std::optional<RegisteredOperationName> opOfSchedules(MLIRContext *context,
                                                      llvm::StringRef word);
 
-/// Whether a note of the error says what to write.
+/// Whether the error or a note of it says what to write.
 bool saysWhatToWrite(Diagnostic &error);
 
 /// Says that a value is made further below than it is used.
@@ -73,6 +73,8 @@ private:
   bool drop(const Op &op, Diagnostic &error) const;
   std::optional<Diagnostic> withoutCommas(const Op &op, size_t at,
                                           DiagnosticSeverity kind) const;
+  bool giveName(const Op &op, llvm::StringRef names, Diagnostic &error) const;
+  void sayCadence(const Op &op, Diagnostic &error) const;
   void sayUnknown(const Op &op, llvm::StringRef word, bool isSaid,
                   Diagnostic &error) const;
   Location locationOf(size_t at) const;

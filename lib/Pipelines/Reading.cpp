@@ -23,6 +23,7 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Regex.h"
 
 using namespace mlir;
 using namespace mlir::heddle;
@@ -76,13 +77,17 @@ std::optional<size_t> mlir::heddle::firstError(MLIRContext *context,
 Reading::Reading(llvm::MemoryBufferRef buffer, MLIRContext *context)
     : context(context), name(buffer.getBufferIdentifier()),
       text(buffer.getBuffer().str()) {
-  const bool hasSchedules = StringRef(text).contains("schedule");
+  bool hasSchedules = StringRef(text).contains("schedule");
   constexpr int mostRounds = 32;
   for (int round = 0; round < mostRounds; ++round) {
     newLines.clear();
     if (parse(/*first=*/round == 0)) {
       good = round == 0 && !mended && succeeded(verifyAll());
       return;
+    }
+    if (mendHead()) {
+      hasSchedules = true;
+      continue;
     }
     if (!hasSchedules || newLines.empty() ||
         !llvm::all_of(newLines,
@@ -143,6 +148,55 @@ bool Reading::mendBraces() {
   return mended = true;
 }
 
+/// Goes on with a text in which the schedule's first word is what it is meant
+/// to be. False if none is misspelt.
+bool Reading::mendHead() {
+  if (!head)
+    return false;
+  static constexpr StringLiteral meant = "heddle.schedule";
+  const size_t at = *std::exchange(head, std::nullopt);
+  const size_t size = wordAt(StringRef(text).substr(at)).size();
+  // What follows keeps its column if there is room.
+  const size_t room = std::max(size, meant.size());
+  text.replace(at, size, meant.str() + std::string(room - meant.size(), ' '));
+  if (room > size)
+    moved.push_back({unsigned(StringRef(text).take_front(at).count('\n') + 1),
+                     unsigned(columnOf(text, at) + room), room - size});
+  return mended = true;
+}
+
+/// Gives the error and its notes the places that they have in the file.
+void Reading::asWritten(Diagnostic &error) const {
+  auto written = [&](Location location) -> Location {
+    auto place = dyn_cast<FileLineColLoc>(location);
+    if (!place)
+      return location;
+    unsigned column = place.getColumn();
+    for (const Moved &each : llvm::reverse(moved))
+      if (each.line == place.getLine() && column > each.column)
+        column -= each.by;
+    return FileLineColLoc::get(place.getFilename(), place.getLine(), column);
+  };
+  Diagnostic told(written(error.getLocation()), error.getSeverity());
+  told << error.str();
+  for (Diagnostic &note : error.getNotes())
+    told.attachNote(written(note.getLocation())) << note.str();
+  std::swap(error, told);
+}
+
+/// What MLIR says of an op that no dialect has, as it says it of others.
+static void nameUnknown(Diagnostic &error) {
+  static const llvm::Regex words(
+      "^(Dialect `[^']*' not found for )?custom op '([^']+)'( is unknown)?");
+  SmallVector<StringRef, 4> parts;
+  const std::string said = error.str();
+  if (!words.match(said, &parts) || parts[1].empty() == parts[3].empty())
+    return;
+  Diagnostic told(error.getLocation(), error.getSeverity());
+  told << "custom op '" << parts[2] << "' is unknown";
+  std::swap(error, told);
+}
+
 bool Reading::parse(bool first) {
   sources = std::make_unique<llvm::SourceMgr>();
   sources->AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name),
@@ -151,6 +205,7 @@ bool Reading::parse(bool first) {
   // Said when all is read: what to write is found by reading.
   std::vector<Diagnostic> found;
   auto hear = [&](Diagnostic &diagnostic) {
+    nameUnknown(diagnostic);
     std::optional<size_t> place = placeOf(diagnostic);
     if (!place) {
       if (first)
@@ -186,6 +241,8 @@ bool Reading::parse(bool first) {
     if (std::optional<size_t> place = placeOf(diagnostic)) {
       addNotes(diagnostic, *place);
       diagnostic = hints.reword(std::move(diagnostic), *place);
+      if (!moved.empty())
+        asWritten(diagnostic);
     }
     context->getDiagEngine().emit(std::move(diagnostic));
   }
@@ -266,12 +323,18 @@ std::string Reading::unfinished(const Diagnostic &error, size_t place) const {
 }
 
 /// Says what to write.
-void Reading::addNotes(Diagnostic &error, size_t place) const {
+void Reading::addNotes(Diagnostic &error, size_t place) {
   // What is missing is missed behind the word before.
   StringRef before = text;
   StringRef rest = before.substr(place).ltrim(' ');
   before = before.drop_back(rest.size());
   StringRef word = wordAt(rest);
+  const std::string said = error.str();
+  const bool unknown = StringRef(said).starts_with("custom op '") &&
+                       StringRef(said).ends_with("' is unknown");
+  if (unknown && openBraces(before).empty() &&
+      (word == "schedule" || !meantBy(before, word).empty()))
+    head = before.size();
   if (!saysWhatToWrite(error) && text.size() <= mostAsked) {
     StringRef meant = meantBy(before, word);
     if (!meant.empty()) {
@@ -280,7 +343,7 @@ void Reading::addNotes(Diagnostic &error, size_t place) const {
       return;
     }
   }
-  if (StringRef(error.str()).starts_with("custom op 'schedule' is unknown"))
+  if (unknown && word == "schedule")
     error.attachNote() << "write 'heddle.schedule'";
   if (error.str() == undeclared)
     noteValue(error, wordAt(StringRef(text).substr(place)));
@@ -301,11 +364,17 @@ StringRef Reading::meantBy(StringRef before, StringRef word) const {
     StringRef name = nearestOf(word, ofFiles);
     return name == word ? StringRef() : name;
   }
-  word.consume_front("heddle.");
+  if (word.empty() || !llvm::isAlpha(word.front()))
+    return "";
+  // What stands in front of the last dot is no dialect's name.
+  const StringRef whole = word;
+  word = word.substr(word.rfind('.') + 1);
+  const bool misnamed =
+      word.size() < whole.size() && whole.drop_back(word.size()) != "heddle.";
   // One that is spelled right stands at a wrong place.
   auto isLetter = [](char c) { return llvm::isAlnum(c) || c == '_'; };
-  if (word.empty() || llvm::isDigit(word.front()) ||
-      !llvm::all_of(word, isLetter) || llvm::is_contained(allWords(), word))
+  if (word.empty() || !llvm::all_of(word, isLetter) ||
+      (!misnamed && llvm::is_contained(allWords(), word)))
     return "";
   SmallVector<StringRef> words;
   if (takes("heddle.attend")) { // an op may begin
@@ -317,6 +386,11 @@ StringRef Reading::meantBy(StringRef before, StringRef word) const {
                    : isOfSchedules(op) &&
                          op.hasTrait<OpTrait::OneResult>() == makesValue)
         words.push_back(op.stripDialect());
+      else if (inScores && (op.getDialectNamespace() == "arith" ||
+                            op.getDialectNamespace() == "math"))
+        words.push_back(op.getStringRef());
+    if (inScores && misnamed)
+      word = whole;
     // Others of their names would be taken as well.
     for (StringRef each : allWords())
       if (!RegisteredOperationName::lookup(("heddle." + each).str(), context))
@@ -368,7 +442,7 @@ bool Reading::dropOperationAt(size_t line) {
     StringRef word = wordAt(lines[i].ltrim());
     return beginsOperation(lines[i]) ||
            (!word.empty() && llvm::isAlpha(word.front()) &&
-            !word.contains('.') && !llvm::is_contained(allWords(), word));
+            !llvm::is_contained(allWords(), word));
   };
   while (first > 0 && !begins(first) && !isEmpty(first))
     --first;

@@ -60,12 +60,14 @@ public:
 private:
   bool parse(bool first);
   bool mendBraces();
+  bool mendHead();
+  void asWritten(Diagnostic &error) const;
   void keepNames();
   std::optional<size_t> endOfUnfinished(const Diagnostic &error,
                                         size_t place) const;
   std::string unfinished(const Diagnostic &error, size_t place) const;
   std::optional<size_t> placeOf(const Diagnostic &error) const;
-  void addNotes(Diagnostic &error, size_t place) const;
+  void addNotes(Diagnostic &error, size_t place);
   StringRef meantBy(StringRef before, StringRef word) const;
   void noteValue(Diagnostic &error, StringRef value) const;
   bool beginsOperation(StringRef line) const;
@@ -77,7 +79,13 @@ private:
   std::string name;
   std::string text; ///< with spaces where operations were left out
   bool good = false;
-  bool mended = false;          ///< braces of the text are not as they were
+  bool mended = false;        ///< braces or heads are not as they were
+  std::optional<size_t> head; ///< what is meant to be a schedule's first word
+  struct Moved {
+    unsigned line, column; ///< behind a head that was mended
+    size_t by;
+  };
+  SmallVector<Moved> moved;     ///< what follows in its line
   SmallVector<size_t> newLines; ///< of this round's errors, from 0
   std::set<size_t> said;        ///< places of errors
   llvm::StringSet<> lost;       ///< values of operations that were left out

@@ -54,10 +54,28 @@ heddle.schedule @L2 {
 // -----
 
 heddle.schedule @L2 {
+  // expected-error@+1 {{names layer 3 twice}}
+  reuse kv in layers(0 to 3, 3 to 5)
+  reuse kv
+  attend dense
+}
+
+// -----
+
+heddle.schedule @L2 {
+  // expected-error@+1 {{names layer -3 twice}}
+  attend dense in layers(-3, -6 to -2)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @L2 {
   %c = cadence first(1)
   %b = positions block
   reuse kv
   recompute all on %c
+  // expected-note@+1 {{they are named here}}
   recompute %b in layers(0 to 3)
   // expected-error@+1 {{names layers that one in front of it has at every step; give each layer one recompute without a cadence}}
   recompute %b in layers(3 to 5)

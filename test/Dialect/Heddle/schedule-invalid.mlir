@@ -607,8 +607,7 @@ heddle.schedule @at_once_too_late {
 // -----
 
 heddle.schedule @L2 {
-  // expected-note@+2 {{they are named here}}
-  // expected-error@+1 {{names layers that another one has}}
+  // expected-error@+1 {{names layer 3 twice}}
   attend dense in layers(0 to 3, 3)
   attend dense
 }
@@ -635,8 +634,7 @@ heddle.schedule @text {
 
 heddle.schedule @L2 {
   %c = cadence every(4)
-  // expected-note@+2 {{they are named here}}
-  // expected-error@+1 {{names a layer twice}}
+  // expected-error@+1 {{names layer 3 twice}}
   %s = select columns(keep = 0.2, group = 32) by mean_probability on %c in layers(0 to 3, 3)
   attend pairs(%s)
 }

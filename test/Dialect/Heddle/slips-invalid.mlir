@@ -12,6 +12,46 @@ heddle.schedule @slip {
 // -----
 
 heddle.schedule @slip {
+  // expected-error@+1 {{at takes a fraction of the run, found 0; steps count from 1: write at(step = 1) for the first one}}
+  %c = cadence at(0)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @slip {
+  // expected-error@+1 {{a range of layers is written with `to`, found '0-3'; write 0 to 3}}
+  attend dense in layers(0-3)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @slip {
+  // expected-error@+1 {{a range of layers is written with `to`, found '8 - 11'; write 8 to 11}}
+  attend dense in layers(0 to 3, 8 - 11)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @slip {
+  // expected-error@+1 {{a range of layers is written with `to`, found '-6..-1'; write -6 to -1}}
+  attend dense in layers(-6..-1)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @slip {
+  // expected-error@+1 {{a range of layers is written with `to`, found '0:3'; write 0 to 3}}
+  attend dense in layers(0:3)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @slip {
   // expected-error@+1 {{at takes a fraction of the run, found 160; write at(step = 160)}}
   %c = cadence at(160)
   attend dense
@@ -210,6 +250,15 @@ heddle.schedule @slip {
   %p = positions decoded
   // expected-error@+1 {{union positions %a, %b is now written union %a, %b}}
   %u = union positions %p, %p
+  attend dense
+}
+
+// -----
+
+heddle.schedule @slip {
+  %p = positions decoded
+  // expected-error@+1 {{intersect positions %a, %b is now written intersect %a, %b}}
+  %u = intersect positions %p, %p
   attend dense
 }
 

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bundle/NearestWord.h"
+#include "bundle/program/ManifestNames.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Heddle/IR/Reference.h"
 #include "heddle/Pipelines/Reading.h"
@@ -377,6 +378,13 @@ TEST_F(Slips, OfOrderAreSaidWhereAValueIsUsed) {
     }
   }
   EXPECT_GT(count, 20);
+}
+
+TEST(Reference, TheCadenceOpDescribesEachForm) {
+  const std::string text = describeOp("cadence");
+  for (std::string_view form : bundle::namesOf(bundle::Cadence::Kind()))
+    EXPECT_TRUE(StringRef(text).contains(("`" + StringRef(form)).str()))
+        << std::string(form);
 }
 
 } // namespace

@@ -161,11 +161,50 @@ void mlir::heddle::printWhen(AsmPrinter &printer, const bundle::When &when) {
 // Layers
 //===----------------------------------------------------------------------===//
 
+/// Fails for `0-3`, `0..3` and `0:3`, of which the lexer would make other
+/// numbers.
+static ParseResult checkRange(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  const char *end = loc.getPointer();
+  auto skip = [&] {
+    while (*end == ' ')
+      ++end;
+  };
+  auto number = [&] {
+    const char *begin = end;
+    end += *end == '-';
+    while (llvm::isDigit(*end))
+      ++end;
+    return StringRef(begin, static_cast<size_t>(end - begin));
+  };
+  const StringRef first = number();
+  const bool apart = *end == ' ';
+  skip();
+  const char *const mark = end;
+  for (const char *each : {"...", "..", ":", "-"})
+    if (const size_t size = std::strlen(each);
+        end == mark && std::strncmp(end, each, size) == 0)
+      end += size;
+  // `0 -3` lacks a comma.
+  if (first.empty() || end == mark || (*mark == '-' && apart && *end != ' '))
+    return success();
+  skip();
+  const StringRef last = number();
+  if (last.empty())
+    return success();
+  const StringRef found(loc.getPointer(),
+                        static_cast<size_t>(end - loc.getPointer()));
+  return parser.emitError(loc)
+         << "a range of layers is written with `to`, "
+            "found '"
+         << found << "'; write " << first << " to " << last;
+}
+
 ParseResult mlir::heddle::parseLayerRange(AsmParser &parser,
                                           LayerRangeAttr &layers) {
   SMLoc loc = parser.getCurrentLocation();
   int64_t first, last;
-  if (NumberPlace(parser).parseInteger(first))
+  if (checkRange(parser) || NumberPlace(parser).parseInteger(first))
     return failure();
   last = first;
   if (succeeded(parser.parseOptionalKeyword("to")) &&

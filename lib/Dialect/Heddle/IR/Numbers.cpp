@@ -293,8 +293,12 @@ ParseResult mlir::heddle::parsePlace(AsmParser &parser, StringRef owner,
   }
   InFlightDiagnostic error =
       place.error(owner + " takes a fraction of the run");
-  error << ", found " << *bare << "; write " << owner << '(' << other << " = "
-        << *bare << ')';
+  error << ", found " << *bare;
+  // C1
+  if (*bare < 1)
+    return error << "; steps count from 1: write " << owner << '(' << other
+                 << " = 1) for the first one";
+  error << "; write " << owner << '(' << other << " = " << *bare << ')';
   if (*bare > 1 && *bare < 100)
     error << ", or " << owner << '(' << *bare << " percent)";
   return error;

@@ -436,7 +436,7 @@ LogicalResult Program::check() const {
   if (!problem)
     return success();
   using At = bundle::ProgramProblem::At;
-  Operation *op = nullptr;
+  Operation *op = nullptr, *other = nullptr;
   switch (problem->at) {
   case At::Positions:
     op = positions[problem->index];
@@ -446,6 +446,8 @@ LogicalResult Program::check() const {
     break;
   case At::Pass:
     op = passes[problem->index];
+    if (problem->other)
+      other = passes[*problem->other];
     break;
   case At::Reuse:
     op = reuses[std::min(problem->index, reuses.size() - 1)];
@@ -458,5 +460,8 @@ LogicalResult Program::check() const {
     op = selections[problem->index];
     break;
   }
-  return op->emitOpError(problem->what);
+  InFlightDiagnostic error = op->emitOpError(problem->what);
+  if (other)
+    error.attachNote(other->getLoc()) << "they are named here";
+  return error;
 }

@@ -11,6 +11,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <cstring>
+
 using namespace mlir;
 using namespace mlir::heddle;
 namespace bundle = ::heddle::bundle;
@@ -37,8 +39,13 @@ ParseResult mlir::heddle::parseSetOperands(OpAsmParser &parser,
   const Type positions = PositionsType::get(context);
   result = pairs;
   SMLoc loc = parser.getCurrentLocation();
-  if (succeeded(parser.parseOptionalKeyword("positions")))
-    return wasWritten(parser, loc, "union positions %a, %b", "union %a, %b");
+  if (succeeded(parser.parseOptionalKeyword("positions"))) {
+    const char *name = parser.getNameLoc().getPointer();
+    const StringRef prefix = std::strncmp(name, "heddle.", 7) ? "" : "heddle.";
+    const StringRef op = name[prefix.size()] == 'u' ? "union" : "intersect";
+    return wasWritten(parser, loc, prefix + op + " positions %a, %b",
+                      op + " %a, %b");
+  }
   // Without one, P5 says so.
   const char *next = loc.getPointer();
   if (*next != '}' && !beginsLine(next)) {

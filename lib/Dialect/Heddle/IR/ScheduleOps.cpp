@@ -72,7 +72,7 @@ LogicalResult SelectOp::verify() {
     return emitOpError("names no layer in layers(...)");
   NamedLayers<SelectOp> named;
   for (auto range : getLayersAttr().getAsRange<LayerRangeAttr>())
-    if (failed(named.add(*this, range, "names a layer twice")))
+    if (failed(named.add(*this, range, /*message=*/"")))
       return failure();
   return success();
 }

@@ -35,15 +35,20 @@ LogicalResult verifyOnlyOne(Parent parent) {
 template <typename OpTy> class NamedLayers {
 public:
   /// Takes note of the layers of an op that names some; an error if an earlier
-  /// op has named one of them.
+  /// op, or the op itself, has named one of them.
   LogicalResult add(OpTy op, LayerRangeAttr layers, const char *message) {
     // Ranges so far are disjoint, so they lie in the order of their ends; the
     // only one that can overlap is the first that ends where this one starts,
     // or later. Numbers from the model's end are negative, of their own.
     auto next = byLast.lower_bound(layers.getFirst());
-    if (next != byLast.end() && layers.overlaps(next->second.first))
-      return op.emitOpError(message).attachNote(next->second.second.getLoc())
+    if (next != byLast.end() && layers.overlaps(next->second.first)) {
+      auto [others, other] = next->second;
+      if (other == op)
+        return op.emitOpError("names layer ")
+               << std::max(layers.getFirst(), others.getFirst()) << " twice";
+      return op.emitOpError(message).attachNote(other.getLoc())
              << "they are named here";
+    }
     byLast.emplace(layers.getLast(), std::pair(layers, op));
     return success();
   }

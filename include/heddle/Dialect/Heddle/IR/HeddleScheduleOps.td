@@ -94,11 +94,13 @@ def Heddle_ScheduleOp : Op<Heddle_Dialect, "schedule", [
 def Heddle_CadenceOp : Heddle_ValueOp<"cadence"> {
   let summary = "a set of denoising steps";
   let description = [{
-    `never`, `every(n)`, `every(n, from = s)`, `first(n)`, `at(r)`, `at(step = s)`,
-    `uniform(window = r, count = n)`, `random(window = r, count = n, seed = s)`
-    or `power(window = r, count = n)`, of the run or, followed by `in block`, of
-    each block that is decoded; the cadence attribute says which steps each of
-    them is. `or after eos` adds all steps once EOS was found.
+    `never`, `every(n)`, `every(n, from = s)`, `first(n)`, `at(r)`,
+    `at(r, plus = k)`, `at(step = s)`, `uniform(window = r, count = n)`,
+    `random(window = r, count = n, seed = s)`, `power(window = r, count = n)`,
+    `geometric(n)` or `drift(below = r, within = n)`, which takes `layer = l` and
+    `attention`, too, of the run or, followed by `in block`, of each block that is
+    decoded; the cadence attribute says which steps each of them is. `or after
+    eos` adds all steps once EOS was found.
 
     ```mlir
     %refresh = cadence uniform(window = 0.3, count = 16)

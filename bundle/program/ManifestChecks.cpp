@@ -334,29 +334,6 @@ void checkRowKernels(Problem &in, const Manifest &manifest) {
                                  "heddlec");
 }
 
-/// An attention kernel reads lists as their selection writes them.
-void checkTerms(Problem &in, const Manifest &manifest, const Kernel &kernel,
-                const std::string &path) {
-  if (std::ranges::count_if(kernel.terms, readsList) > abi::maxIndexLists)
-    in.fail(path + ".terms", "more than " + std::to_string(abi::maxIndexLists) +
-                                 " index lists in one kernel");
-  if (auto different = differentBounds(kernel.terms))
-    in.fail(at(path + ".terms", different->second) + ".within",
-            "a selection before is within other sets");
-  for (size_t i = 0; i < kernel.terms.size(); ++i) {
-    const Term &term = kernel.terms[i];
-    if (std::string why = whyNotWithin(term); !why.empty())
-      in.fail(at(path + ".terms", i) + ".within", why);
-    if (!readsList(term))
-      continue;
-    Selection::Kind kind = manifest.selection(term.selection).kind;
-    if ((term.kind == Term::Kind::Blocks) != (kind == Selection::Kind::Blocks))
-      in.fail(at(path + ".terms", i) + ".selection",
-              "the term reads " + detail::nameOf(term.kind) +
-                  ", the selection is of " + detail::nameOf(kind));
-  }
-}
-
 /// The field that is at fault.
 std::string pathOf(const Manifest &manifest, const ProgramProblem &problem) {
   using At = ProgramProblem::At;
@@ -416,20 +393,9 @@ void checkKernels(Problem &in, const Manifest &manifest) {
                   "\" is no name for this kind of kernel: names of select "
                   "kernels, and of no others, begin with \"" +
                   std::string(selectPrefix) + "\"");
-    checkTerms(in, manifest, kernel, path);
-    if (select) {
-      Selection form;
-      form.kind =
-          kernel.blocks ? Selection::Kind::Blocks : Selection::Kind::Columns;
-      form.group = kernel.group;
-      form.perKvHead = kernel.perKvHead;
-      form.perLayer = kernel.perLayer;
-      form.pooled = kernel.pooled;
-      form.scorer = kernel.scorer;
-      form.within = kernel.withinGroup > 0 ? 0 : -1;
-      if (auto wrong = checkForm(form))
-        in.fail(path, *wrong);
-    }
+    for (size_t j = 0; j < kernel.terms.size(); ++j)
+      if (std::string why = whyNotWithin(kernel.terms[j]); !why.empty())
+        in.fail(at(path + ".terms", j) + ".within", why);
     if (kernel.variants.empty())
       in.fail(path + ".variants", "the kernel has no compiled form");
     for (size_t j = 0; j < kernel.variants.size(); ++j)
@@ -442,225 +408,56 @@ void checkKernels(Problem &in, const Manifest &manifest) {
       in.fail(at("targets", i), "no kernel has a form for this target");
 }
 
-/// What a rule's attention reads some phase of the rule refreshes, or one of a
-/// rule whose layers come before.
-class Reads {
-public:
-  explicit Reads(const Manifest &manifest) : manifest(manifest) {
-    std::vector<LayerSpan> spans;
-    for (const Rule &rule : manifest.rules)
-      spans.push_back({rule.isDefault, rule.firstLayer, rule.lastLayer});
-    first = firstLayers(spans);
-    for (size_t i = 0; i < manifest.rules.size(); ++i)
-      for (int64_t selection : refreshedBy(manifest.rules[i]))
-        refreshing[selection].add(first[i]);
+/// The field that is at fault.
+std::string pathOf(const PlanProblem &problem) {
+  using At = PlanProblem::At;
+  const std::string rule = at("rules", problem.rule),
+                    phase = at(rule + ".phases", problem.phase);
+  switch (problem.at) {
+  case At::Kernel:
+    return at("kernels", static_cast<size_t>(problem.kernel));
+  case At::Rules:
+    return "rules";
+  case At::Layers:
+    return rule + ".layers";
+  case At::Rule:
+    return rule + ".phases";
+  case At::Phase:
+    return phase;
+  case At::Attention:
+    return phase + ".attention";
+  case At::Scoring:
+    return phase + ".scoring";
+  case At::Shadow:
+    return phase + ".shadow";
+  case At::Measures:
+    return phase + ".measures";
+  case At::Refresh:
+    return at(phase + ".refreshes", problem.refresh);
   }
-
-  void check(Problem &in, size_t index, const std::string &path);
-
-private:
-  const Manifest &manifest;
-  std::vector<int64_t> first;            ///< layer of each rule
-  std::map<int64_t, FirstOf> refreshing; ///< by selection
-};
-
-void Reads::check(Problem &in, size_t index, const std::string &path) {
-  const Rule &rule = manifest.rules[index];
-  const std::set<int64_t> refreshed = refreshedBy(rule);
-  for (size_t i = 0; i < rule.phases.size(); ++i) {
-    const Kernel &kernel = manifest.kernel(rule.phases[i].attention);
-    for (const Term &term : kernel.terms)
-      if (readsList(term) && !refreshed.count(term.selection) &&
-          !refreshing[term.selection].comesBefore(first[index]))
-        in.fail(at(path + ".phases", i) + ".attention",
-                "kernel \"" + printable(kernel.name) + "\" reads selection " +
-                    std::to_string(term.selection) +
-                    ", which neither a phase of this rule nor layers before "
-                    "its own refresh");
-  }
-}
-
-/// "all keys", "blocks of 128 keys", "columns of groups of 128 rows".
-std::string withinText(const ListForm &form) {
-  if (form.withinGroup == 0)
-    return "all keys";
-  const std::string group =
-      form.withinGroup == groupOfAll ? "all" : std::to_string(form.withinGroup);
-  return form.withinBlocks ? "blocks of " + group + " keys"
-                           : "columns of groups of " + group + " rows";
-}
-
-/// In what a kernel is not the one that refreshes a selection; "" if it is.
-std::string whyNotFor(const Manifest &manifest, const Selection &selection,
-                      const Kernel &select) {
-  const ListForm &own = select, wanted = formOf(manifest, selection);
-  if (select.kind != Kernel::Kind::Select)
-    return "kernel \"" + printable(select.name) + "\" is no select kernel";
-  if (own.group != wanted.group)
-    return "the kernel selects for groups of " + std::to_string(own.group) +
-           " rows, the selection has groups of " + std::to_string(wanted.group);
-  if (own.blocks != wanted.blocks)
-    return std::string("the kernel selects ") +
-           (own.blocks ? "blocks" : "columns") + ", the selection is of " +
-           detail::nameOf(selection.kind);
-  if (own.perKvHead != wanted.perKvHead || own.perLayer != wanted.perLayer)
-    return "kernel and selection do not agree whether heads share lists";
-  if (own.scorer != wanted.scorer)
-    return "the kernel scores by " + detail::nameOf(own.scorer) +
-           ", the selection by " + detail::nameOf(wanted.scorer);
-  if (own.pooled != wanted.pooled)
-    return "the kernel pools " + std::to_string(own.pooled) +
-           " scores, the selection " + std::to_string(wanted.pooled);
-  if (own != wanted)
-    return "the kernel chooses within " + withinText(own) +
-           ", the selection within " + withinText(wanted);
   return "";
 }
 
-void checkPhase(Problem &in, const Manifest &manifest, const Phase &phase,
-                const std::string &path) {
-  for (const auto &[index, field] : {std::pair(phase.attention, ".attention"),
-                                     std::pair(phase.scorer(), ".scoring")}) {
-    const Kernel &kernel = manifest.kernel(index);
-    if (kernel.kind != Kernel::Kind::Attention)
-      return in.fail(path + field, "kernel \"" + printable(kernel.name) +
-                                       "\" is no attention kernel");
-  }
-  const Kernel &scorer = manifest.kernel(phase.scorer());
-  const bool reads =
-      std::ranges::any_of(phase.refreshes, [&](const auto &each) {
-        return readsLse(manifest.selection(each.selection).scorer);
-      });
-  if (phase.scoring >= 0 && (!reads || !scorer.terms.empty()))
-    in.fail(path + ".scoring", "kernel \"" + printable(scorer.name) + "\" " +
-                                   (reads ? "is not dense" : idleScoring));
-  if (phase.refreshesFirst ? phase.refreshes.empty() : phase.scoring >= 0)
-    in.fail(path + ".refreshes_first",
-            phase.refreshesFirst
-                ? "the phase refreshes nothing"
-                : "true where a scoring kernel comes before the refreshes");
-  if (reads && phase.refreshesFirst && phase.scoring < 0)
-    in.fail(path + ".refreshes_first",
-            "a refresh reads log-sum-exps, and no scoring kernel writes them");
-  else if (reads && !scorer.writesLse)
-    in.fail(path + ".refreshes",
-            "kernel \"" + printable(scorer.name) +
-                "\" writes no log-sum-exp, which a refresh needs");
-  std::set<int64_t> refreshed;
-  for (size_t i = 0; i < phase.refreshes.size(); ++i) {
-    const Phase::Refresh &refresh = phase.refreshes[i];
-    std::string here = at(path + ".refreshes", i);
-    const Selection &selection = manifest.selection(refresh.selection);
-    if (std::string why =
-            whyNotFor(manifest, selection, manifest.kernel(refresh.kernel));
-        !why.empty())
-      in.fail(here + ".kernel", why);
-    if (!refreshed.insert(refresh.selection).second)
-      in.fail(here + ".selection", "refreshed twice in one phase");
-    // Its sets would be those of other keys.
-    if (selection.isolation == Selection::Isolation::Filtered &&
-        !scorer.terms.empty())
-      in.fail(here + ".scorings",
-              "scored among the response's keys alone, by kernel \"" +
-                  printable(scorer.name) + "\", which is not dense");
-    if (auto problem = checkScorings(selection, phase.scorer(), scorer.scores,
-                                     refresh.scorings))
-      in.fail(here + ".scorings", "the refresh " + *problem);
-  }
-}
-
-/// What the rest of the program asks of a phase's attention.
-void checkAttention(Problem &in, const Manifest &manifest, const Phase &phase,
-                    const std::string &path) {
-  const Kernel &kernel = manifest.kernel(phase.attention);
-  const bool dense = kernel.terms.empty();
-  std::optional<std::string> problem;
-  // What is kept of attention outside of a set is merged by log-sum-exp.
-  if (manifest.reuse.attention == Reuse::Attention::Outside) {
-    problem = checkOutside(dense, kernel.scores);
-    if (!problem && !kernel.writesLse)
-      problem = "writes no log-sum-exp, which keeping attention outside of a "
-                "set needs";
-  }
-  // Rows that are not visible have no place among those that kernels count.
-  if (!problem && std::ranges::any_of(manifest.passes, &Pass::unseen))
-    problem = checkUnseen(dense, kernel.scores);
-  if (problem)
-    in.fail(path + ".attention",
-            "kernel \"" + printable(kernel.name) + "\" " + *problem);
-}
-
-void checkRules(Problem &in, const Manifest &manifest) {
-  if (manifest.rules.empty())
-    return in.fail("rules", "there is no rule, so no layer has a schedule");
-  bool haveDefault = false;
-  std::map<int64_t, size_t> byLast; // rules, by their last layers
-  for (size_t i = 0; i < manifest.rules.size(); ++i) {
-    const Rule &rule = manifest.rules[i];
-    std::string path = at("rules", i);
-    if (rule.isDefault) {
-      if (haveDefault)
-        in.fail(path + ".layers", "a second default rule");
-      haveDefault = true;
-    } else {
-      // Ranges with mixed signs depend on the number of layers: the runtime
-      // checks them against the model.
-      auto sameSide = [](int64_t a, int64_t b) { return (a < 0) == (b < 0); };
-      if (sameSide(rule.firstLayer, rule.lastLayer) &&
-          rule.firstLayer > rule.lastLayer)
-        return in.fail(path + ".layers",
-                       "the first layer comes after the last");
-      // Those so far are disjoint: one that overlaps is the first that ends at
-      // this one's start or later.
-      if (sameSide(rule.firstLayer, rule.lastLayer)) {
-        auto next = byLast.lower_bound(rule.firstLayer);
-        if (next != byLast.end() &&
-            manifest.rules[next->second].firstLayer <= rule.lastLayer)
-          return in.fail(path + ".layers",
-                         "shares layers with " + at("rules", next->second));
-        byLast.emplace(rule.lastLayer, i);
-      }
-    }
-    if (rule.phases.empty() ||
-        rule.phases.back().when.kind != When::Kind::Otherwise)
-      return in.fail(path + ".phases",
-                     "the last phase must be \"otherwise\", so that every "
-                     "step has a phase");
-    for (size_t j = 0; j < rule.phases.size() && !in.failed(); ++j) {
-      std::string here = at(path + ".phases", j);
-      if (j + 1 != rule.phases.size() &&
-          rule.phases[j].when.kind == When::Kind::Otherwise)
-        in.fail(here + ".when", "only the last phase can be \"otherwise\": "
-                                "those after it would never run");
-      checkPhase(in, manifest, rule.phases[j], here);
-      checkAttention(in, manifest, rule.phases[j], here);
-    }
-    if (in.failed())
-      return;
-  }
-  Reads reads(manifest);
-  for (size_t i = 0; i < manifest.rules.size(); ++i)
-    reads.check(in, i, at("rules", i));
-}
-
-/// What phases do of which other fields say whether it is right.
-void checkPhaseFields(Problem &in, const Manifest &manifest) {
-  const std::optional<PhaseProblem> found = checkPhases(manifest);
+/// What the plan breaks.
+void checkPlanFields(Problem &in, const Manifest &manifest,
+                     std::optional<PlanProblem> found) {
   if (!found)
     return;
-  const std::string path =
-      at(at("rules", found->rule) + ".phases", found->phase);
-  if (found->refresh)
-    return in.fail(at(path + ".refreshes", *found->refresh), found->what);
-  if (found->shadow)
-    return in.fail(path + ".shadow", found->what);
-  const bool isOlder =
-      manifest.rules[found->rule].phases[found->phase].measures.empty();
-  in.fail(path + (isOlder ? "" : ".measures"),
-          found->what +
-              (isOlder ? "; if an older heddlec wrote the bundle, compile its "
-                         "schedule again"
-                       : ""));
+  if (found->at == PlanProblem::At::Measures &&
+      manifest.rules[found->rule].phases[found->phase].measures.empty()) {
+    found->at = PlanProblem::At::Phase;
+    found->what += "; if an older heddlec wrote the bundle, compile its "
+                   "schedule again";
+  }
+  if (found->selection >= 0)
+    found->what += " (selection \"" +
+                   printable(manifest.selection(found->selection).name) + "\")";
+  if (found->kernel >= 0 && found->at != PlanProblem::At::Kernel)
+    found->what +=
+        " (kernel \"" + printable(manifest.kernel(found->kernel).name) + "\")";
+  if (found->other)
+    found->what += " (" + at("rules", *found->other) + ")";
+  in.fail(pathOf(*found), found->what);
 }
 
 } // namespace
@@ -673,10 +470,10 @@ Status detail::checkManifest(const Manifest &manifest) {
     checkKernels(problem, manifest);
   checkRowKernels(problem, manifest);
   if (!problem.failed())
-    checkRules(problem, manifest);
+    checkPlanFields(problem, manifest, checkPlan(manifest));
   if (!problem.failed())
     checkProgramFields(problem, manifest);
   if (!problem.failed())
-    checkPhaseFields(problem, manifest);
+    checkPlanFields(problem, manifest, checkPhases(manifest));
   return problem.takeStatus();
 }

@@ -14,6 +14,7 @@
 
 using namespace heddle;
 using namespace heddle::bundle;
+using At = PlanProblem::At;
 
 //===----------------------------------------------------------------------===//
 // Measures
@@ -103,8 +104,8 @@ std::set<int64_t> heddle::bundle::refreshedBy(const Rule &rule) {
 
 /// P20: what a rule refreshes within another selection it refreshes that, too,
 /// and in a phase that refreshes both behind it.
-static std::optional<PhaseProblem> checkOuters(const Manifest &manifest,
-                                               size_t index) {
+static std::optional<PlanProblem> checkOuters(const Manifest &manifest,
+                                              size_t index) {
   const Rule &rule = manifest.rules[index];
   const std::set<int64_t> refreshed = refreshedBy(rule);
   for (size_t p = 0; p < rule.phases.size(); ++p) {
@@ -117,13 +118,21 @@ static std::optional<PhaseProblem> checkOuters(const Manifest &manifest,
       if (outer < 0 || place < r)
         continue;
       if (place < refreshes.size())
-        return PhaseProblem{index, p, r, false,
-                            "must come behind the refresh of the selection "
-                            "that it chooses within"};
+        return PlanProblem{index,
+                           p,
+                           At::Refresh,
+                           r,
+                           "must come behind the refresh of the selection "
+                           "that it chooses within",
+                           outer};
       if (!refreshed.count(outer))
-        return PhaseProblem{index, p, r, false,
-                            "chooses within a selection that its rule does "
-                            "not refresh"};
+        return PlanProblem{index,
+                           p,
+                           At::Refresh,
+                           r,
+                           "chooses within a selection that its rule does "
+                           "not refresh",
+                           outer};
     }
   }
   return std::nullopt;
@@ -150,7 +159,7 @@ static std::string whyNoShadow(const Manifest &manifest, const Phase &phase) {
                    printable(kernel.name) + "\" is not";
 }
 
-std::optional<PhaseProblem>
+std::optional<PlanProblem>
 heddle::bundle::checkPhases(const Manifest &manifest) {
   const std::vector<Cadence> drifts = driftsOf(manifest);
   for (size_t i = 0; i < manifest.rules.size(); ++i) {
@@ -159,7 +168,7 @@ heddle::bundle::checkPhases(const Manifest &manifest) {
     for (size_t p = 0; p < manifest.rules[i].phases.size(); ++p)
       if (std::string why = whyNoShadow(manifest, manifest.rules[i].phases[p]);
           !why.empty())
-        return PhaseProblem{i, p, std::nullopt, true, std::move(why)};
+        return PlanProblem{i, p, At::Shadow, 0, std::move(why)};
     // N12: the signals that cadences go by.
     const std::vector<std::vector<Phase::Measure>> wanted =
         measuresOf(manifest, drifts, manifest.rules[i]);
@@ -167,9 +176,9 @@ heddle::bundle::checkPhases(const Manifest &manifest) {
       std::vector<Phase::Measure> found = manifest.rules[i].phases[p].measures;
       std::ranges::sort(found, comesBefore);
       if (found != wanted[p])
-        return PhaseProblem{i, p, std::nullopt, false,
-                            "measures " + spelled(manifest, found) +
-                                ", expected " + spelled(manifest, wanted[p])};
+        return PlanProblem{i, p, At::Measures, 0,
+                           "measures " + spelled(manifest, found) +
+                               ", expected " + spelled(manifest, wanted[p])};
     }
   }
   return std::nullopt;

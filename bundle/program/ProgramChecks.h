@@ -117,11 +117,6 @@ std::optional<std::string>
 checkScorings(const Selection &selection, int64_t scorer, const Scores &scores,
               const std::vector<Phase::Scoring> &scorings);
 
-/// What is wrong with attention before a phase's refreshes for log-sum-exps
-/// that none of them reads.
-inline constexpr char idleScoring[] =
-    "scores for refreshes of which none reads log-sum-exps";
-
 /// Has each phase measure what it is to (N12): each cadence by drift whose
 /// layer may be one of its rule's, unless all steps of the phase are the
 /// cadence's; by attention with the phase's own kernel. Of rules that were
@@ -131,19 +126,38 @@ void setMeasures(Manifest &manifest);
 /// The selections that phases of a rule refresh.
 std::set<int64_t> refreshedBy(const Rule &rule);
 
-/// A phase that breaks a rule.
-struct PhaseProblem {
+/// What of the kernels, rules and phases of a program breaks a rule.
+struct PlanProblem {
+  enum class At {
+    Kernel,
+    Rules,
+    Layers,
+    Rule,
+    Phase,
+    Attention,
+    Scoring,
+    Shadow,
+    Measures,
+    Refresh
+  };
   size_t rule = 0, phase = 0;
-  std::optional<size_t> refresh; ///< of its refreshes which one does
-  bool shadow = false;           ///< its attention of shadows does
-  std::string what; ///< "measures ...": its subject is the phase or refresh
+  At at = At::Phase;
+  size_t refresh = 0;    ///< Refresh: which of the phase's
+  std::string what = {}; ///< "measures ...": its subject is the thing at `at`
+  /// What it is about besides, or -1; Kernel: `kernel` is which.
+  int64_t selection = -1, kernel = -1;
+  std::optional<size_t> other = {}; ///< a rule that it is about, too
 };
+
+/// N2 to N5, N8 to N10 (docs/Spec/Plan.md): kernels can be, each layer has a
+/// rule, and phases have all steps, launch what they can and read what was
+/// written. Of a manifest whose indices are in range.
+std::optional<PlanProblem> checkPlan(const Manifest &manifest);
 
 /// N12, N14, P20: that phases measure what they are to, attend for shadows
 /// where there are some, and refresh a selection within another one behind that
-/// one, in the same layers. Of a program that was checked, and rules whose
-/// indices are in range.
-std::optional<PhaseProblem> checkPhases(const Manifest &manifest);
+/// one, in the same layers. Of a program and plan that were checked.
+std::optional<PlanProblem> checkPhases(const Manifest &manifest);
 
 /// "must be ...", if a layer's attention can't be divided into one over the
 /// keys inside of a set and a kept one over those outside

@@ -401,55 +401,133 @@ TEST(Manifest, RefusesIncompleteRowKernels) {
 }
 
 TEST(Manifest, RefusesRulesThatCannotBeExecuted) {
-  EXPECT_REFUSED(json["rules"] = Json::array(), "rules: there is no rule");
+  EXPECT_REFUSED(json["rules"] = Json::array(), "rules: needs a default rule");
   EXPECT_REFUSED(json["rules"][0]["phases"] = Json::array(),
-                 "rules[0].phases: the last phase must be \"otherwise\"");
+                 "rules[0].phases: must end with a phase `otherwise`");
   EXPECT_REFUSED(json["rules"][0]["phases"].erase(2),
-                 "rules[0].phases: the last phase must be \"otherwise\"");
+                 "rules[0].phases: must end with a phase `otherwise`");
   EXPECT_REFUSED(
       json["rules"][0]["phases"].push_back(Json(json["rules"][0]["phases"][2])),
-      "rules[0].phases[2].when: only the last phase");
+      "rules[0].phases[2]: takes every step");
   EXPECT_REFUSED(json["rules"][1]["layers"] = "default",
-                 "rules[1].layers: a second default rule");
+                 "rules[1].layers: is a second default rule (rules[0])");
   EXPECT_REFUSED(json["rules"][1]["layers"]["first"] = 3;
                  json["rules"][1]["layers"]["last"] = 2,
-                 "rules[1].layers: the first layer comes after the last");
+                 "rules[1].layers: names a first layer that comes after");
   EXPECT_REFUSED(json["rules"].push_back(Json(json["rules"][1])),
-                 "rules[2].layers: shares layers with rules[1]");
+                 "rules[2].layers: names layers that another rule has "
+                 "(rules[1])");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["attention"] = 99,
                  "rules[0].phases[0].attention: index 99 is out of range: "
                  "there are 4 kernels");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["attention"] = 3,
-                 "is no attention kernel");
+                 "rules[0].phases[0].attention: needs an attention kernel "
+                 "(kernel \"select\")");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["attention"] = 1,
-                 "writes no log-sum-exp");
+                 "rules[0].phases[0].refreshes[0]: must follow dense attention "
+                 "that writes the log-sum-exp (kernel \"columns\")");
+  EXPECT_REFUSED(
+      json["kernels"][0]["writes_lse"] = false,
+      "rules[0].phases[0].refreshes[0]: must follow dense attention that");
+  EXPECT_REFUSED(json["rules"][0]["phases"][0]["refreshes_first"] = true,
+                 "rules[0].phases[0].refreshes[0]: must follow dense attention "
+                 "that");
+  EXPECT_REFUSED(json["rules"][0]["phases"][1]["refreshes_first"] = true,
+                 "rules[0].phases[1]: refreshes before it attends, and "
+                 "nothing");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["refreshes"][0]["kernel"] = 0,
-                 "rules[0].phases[0].refreshes[0].kernel: kernel "
-                 "\"dense_lse\" is no select kernel");
+                 "rules[0].phases[0].refreshes[0]: needs a select kernel of "
+                 "group 32 by mean_probability (kernel \"dense_lse\")");
   EXPECT_REFUSED(json["kernels"][3]["group"] = 64,
-                 "groups of 64 rows, the selection has groups of 32");
+                 "needs a select kernel of group 32 by mean_probability");
+  EXPECT_REFUSED(json["rules"].erase(0), "rules: needs a default rule");
   EXPECT_REFUSED(
       json["rules"][0]["phases"][0]["refreshes"][0]["scorings"] = Json::array(
           {{{"kernel", 0}, {"scale", "heads"}, {"of_response", false}}}),
-      "rules[0].phases[0].refreshes[0].scorings: the refresh needs, to be "
-      "scored by, of the phase's kernel: none; found attention "
-      "scaled_by(heads)");
+      "rules[0].phases[0].refreshes[0]: needs, to be scored by, of the "
+      "phase's kernel: none; found attention scaled_by(heads)");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["scoring"] = 3,
-                 "rules[0].phases[0].scoring: kernel ");
+                 "rules[0].phases[0].scoring: needs an attention kernel "
+                 "(kernel \"select\")");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["scoring"] = -1,
                  "rules[0].phases[0].scoring");
   EXPECT_REFUSED(json["rules"][0]["phases"][1]["scoring"] = 0,
-                 "rules[0].phases[1].scoring: kernel \"dense_lse\" scores for "
-                 "refreshes of which none reads log-sum-exps");
-  EXPECT_REFUSED(json["rules"][0]["phases"][0]["scoring"] = 1,
-                 "rules[0].phases[0].scoring: kernel ");
+                 "rules[0].phases[1].scoring: scores for refreshes before the "
+                 "attention, and they come behind it (kernel \"dense_lse\")");
+  EXPECT_REFUSED(json["rules"][0]["phases"][0]["scoring"] = 0;
+                 json["rules"][0]["phases"][0]["refreshes_first"] = true;
+                 json["selections"][0]["scorer"] = "mean_logit";
+                 json["kernels"][3]["scorer"] = "mean_logit",
+                 "rules[0].phases[0].scoring: scores for refreshes of which "
+                 "none reads log-sum-exps (kernel \"dense_lse\")");
+  EXPECT_REFUSED(json["rules"][0]["phases"][0]["scoring"] = 1;
+                 json["rules"][0]["phases"][0]["refreshes_first"] = true,
+                 "rules[0].phases[0].refreshes[0]: must follow dense "
+                 "attention");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["refreshes"].push_back(
                      Json(json["rules"][0]["phases"][0]["refreshes"][0])),
-                 "refreshed twice");
+                 "rules[0].phases[0].refreshes[1]: is the phase's second of "
+                 "one selection");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["refreshes"] = Json::array(),
-                 "rules[0].phases[2].attention: kernel \"columns\" reads "
-                 "selection 0, which neither a phase of this rule nor layers "
-                 "before its own refresh");
+                 "rules[0].phases[2]: reads a selection that neither its rule "
+                 "refreshes nor one whose layers come before (selection "
+                 "\"cols\")");
+}
+
+/// N9: every read comes after a write, in every run.
+TEST(Manifest, RefusesReadsBeforeTheFirstWrite) {
+  // Step 1 may be none of the cadence's.
+  Manifest manifest = testManifest();
+  const Cadence drawn = windowed(Cadence::Kind::Random, {3, 10}, 4, 7);
+  manifest.selections[0].cadence = drawn;
+  std::vector<Phase> &phases = manifest.rules[0].phases;
+  phases[0].when.cadence = phases[1].when.cadence = drawn;
+  auto refused = [&](const std::function<void(Manifest &)> &change,
+                     const std::string &wanted) {
+    const std::string found = refusalAfter(manifest, change);
+    EXPECT_TRUE(says(found, wanted)) << "found: " << found;
+  };
+  ASSERT_EQ(refusal(manifest, [](Json &) {}), "");
+  refused(
+      [](Manifest &m) {
+        m.rules[0].phases.erase(m.rules[0].phases.begin() + 1);
+      },
+      "rules[0].phases[1]: may read a selection before it is first written; it "
+      "must come after a phase that is `before` the selection's cadence "
+      "(selection \"cols\")");
+  // Another phase may take the cadence's steps.
+  refused(
+      [](Manifest &m) {
+        m.rules[0].phases.insert(m.rules[0].phases.begin(),
+                                 {{When::Kind::On, first(2)}, 0, -1, {}});
+      },
+      "rules[0].phases[3]: reads a selection that the phases before it do not "
+      "refresh in every step of the selection's cadence (selection \"cols\")");
+  refused([](Manifest &m) { m.rules[0].phases[0].when.cadence = first(2); },
+          "rules[0].phases[2]: reads a selection that the phases before it do "
+          "not refresh");
+  // And so of other layers, which come before.
+  Rule writer = manifest.rules[0];
+  writer.isDefault = false;
+  writer.firstLayer = 0;
+  writer.lastLayer = 1;
+  phases.erase(phases.begin());
+  manifest.rules[1] = writer;
+  ASSERT_EQ(refusal(manifest, [](Json &) {}), "");
+  refused(
+      [](Manifest &m) { m.rules[0].phases.erase(m.rules[0].phases.begin()); },
+      "rules[0].phases[0]: may read a selection before the rule that refreshes "
+      "it first does; it must come after a phase that is `before` that "
+      "(selection \"cols\") (rules[1])");
+  refused(
+      [](Manifest &m) {
+        std::vector<Phase> &others = m.rules[1].phases;
+        others[0].when.cadence = first(2);
+        others[1].when = {};
+        others.pop_back();
+      },
+      "rules[0].phases[1]: reads a selection of a rule that does not refresh "
+      "it in every step of its cadence (selection \"cols\") (rules[1])");
 }
 
 /// The default rule refreshes nothing and reads what another's layers choose.
@@ -466,7 +544,7 @@ TEST(Manifest, ReadsOfLayersBeforeAreTaken) {
   EXPECT_EQ(read(0, 1), "");
   // Layer 0 is the default rule's, which begins before.
   for (auto [first, last] : {std::pair(1, 2), std::pair(-2, -1)})
-    EXPECT_TRUE(says(read(first, last), "nor layers before its own refresh"));
+    EXPECT_TRUE(says(read(first, last), "nor one whose layers come before"));
 }
 
 TEST(Manifest, WritesNamesThatAreNotUtf8) {
@@ -522,14 +600,14 @@ TEST(Manifest, RefusesRowsThatPointNowhere) {
 }
 
 TEST(Manifest, RefusesListsReadAsWhatTheyAreNot) {
-  EXPECT_ROWS_REFUSED(json["kernels"][1]["terms"][0]["selection"] = 1,
-                      "kernels[1].terms[0].selection: the term reads columns, "
-                      "the selection is of blocks");
+  EXPECT_ROWS_REFUSED(
+      json["kernels"][1]["terms"][0]["selection"] = 1,
+      "kernels[1]: reads \"blocks\" as columns, it is of blocks");
   EXPECT_ROWS_REFUSED(json["kernels"][3]["blocks"] = false,
-                      "rules[0].phases[0].refreshes[1].kernel: the kernel "
-                      "selects columns, the selection is of blocks");
+                      "rules[0].phases[0].refreshes[1]: needs a select kernel "
+                      "of blocks of 32 by mean_probability");
   EXPECT_ROWS_REFUSED(json["kernels"][2]["per_kv_head"] = true,
-                      "do not agree whether heads share lists");
+                      "needs a select kernel of group 32 by mean_probability");
 }
 
 TEST(Manifest, RefusesProgramsAtTheirFields) {

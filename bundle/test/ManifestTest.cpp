@@ -93,10 +93,10 @@ TEST(Manifest, SelectionsThatGoBySetsRoundTripThroughJson) {
            "selections[0].rows: 999 is out of range"));
   EXPECT_TRUE(
       says(refused([](Json &json) { json["selections"][0]["pooled"] = 5; }),
-           "the kernel pools 3 scores, the selection 5"));
+           "per layer by mean_probability pooled(5) (kernel "));
   EXPECT_TRUE(says(
       refused([](Json &json) { json["selections"][0]["per_layer"] = false; }),
-      "do not agree whether heads share lists"));
+      "group all by mean_probability pooled(3) (kernel "));
   // A kernel is held to the same, read by a refresh or not.
   EXPECT_TRUE(says(refused([](Json &json) {
                      for (Json &kernel : json["kernels"])
@@ -140,18 +140,18 @@ TEST(Manifest, SelectionsWithinOthersRoundTripThroughJson) {
           "selections[1].within: ");
   refused([](Json &json) { json["selections"][1]["within"] = 1; },
           "selections[1].within: ");
-  refused([](Json &json) { json["kernels"][3]["within_group"] = 64; },
-          "the kernel chooses within columns of groups of 64 rows, the "
-          "selection within columns of groups of 128 rows");
+  const std::string needed =
+      "rules[0].phases[0].refreshes[1]: needs a select kernel of group 32 by "
+      "mean_probability within columns(group = 128) (kernel \"select\")";
+  refused([](Json &json) { json["kernels"][3]["within_group"] = 64; }, needed);
   refused([](Json &json) { json["kernels"][3]["within_blocks"] = true; },
-          "the kernel chooses within blocks of 128 keys, the selection within "
-          "columns of groups of 128 rows");
+          needed);
   refused(
       [](Json &json) {
         json["kernels"][3].erase("within_group");
         json["kernels"][3].erase("within_blocks");
       },
-      "the kernel chooses within all keys, the selection within columns");
+      needed);
   refused([](Json &json) { json["kernels"][3]["blocks"] = true; },
           "kernels[3]: chooses within another selection, which only columns "
           "can");
@@ -254,8 +254,8 @@ TEST(Manifest, ScoringRoundTripsThroughJson) {
                              json["rules"][0]["phases"][0].erase(
                                  "refreshes_first");
                            }),
-                   "rules[0].phases[0].refreshes_first: true where a scoring "
-                   "kernel comes before the refreshes"));
+                   "rules[0].phases[0].scoring: scores for refreshes before "
+                   "the attention, and they come behind it"));
 }
 
 TEST(Manifest, RefreshesByLogitsComeFirstOrBehindAnyAttention) {
@@ -277,14 +277,14 @@ TEST(Manifest, RefreshesByLogitsComeFirstOrBehindAnyAttention) {
   };
   EXPECT_PRED2(says,
                refused([](Json &json) { json["kernels"][3].erase("scorer"); }),
-               "the kernel scores by mean_probability, the selection by "
-               "mean_logit");
+               "needs a select kernel of group 32 by mean_logit (kernel "
+               "\"select\")");
   EXPECT_PRED2(says, refused([](Json &json) {
                  json["kernels"][3].erase("scorer");
                  json["selections"][0]["scorer"] = "mean_probability";
                }),
-               "rules[0].phases[0].refreshes_first: a refresh reads "
-               "log-sum-exps, and no scoring kernel writes them");
+               "rules[0].phases[0].refreshes[0]: must follow dense attention "
+               "that writes the log-sum-exp");
   EXPECT_PRED2(says, refused([](Json &json) {
                  json["rules"][0]["phases"][0]["scoring"] = 0;
                }),
@@ -292,7 +292,7 @@ TEST(Manifest, RefreshesByLogitsComeFirstOrBehindAnyAttention) {
   EXPECT_PRED2(says, refused([](Json &json) {
                  json["rules"][0]["phases"][1]["refreshes_first"] = true;
                }),
-               "phases[1].refreshes_first: the phase refreshes nothing");
+               "phases[1]: refreshes before it attends, and nothing");
 }
 
 TEST(Manifest, TargetsRoundTripThroughJson) {
@@ -422,10 +422,11 @@ TEST(Manifest, AttentionOutsideIsOfDenseKernelsThatWriteTheLogSumExp) {
   const Manifest back = readBack(manifest);
   EXPECT_EQ(back.reuse, manifest.reuse);
   auto refused = [&](auto change) { return refusalAfter(manifest, change); };
-  EXPECT_PRED2(
-      says, refused([](Manifest &m) { m.kernels[0].writesLse = false; }),
-      "rules[0].phases[0].attention: kernel \"" + manifest.kernels[0].name +
-          "\" writes no log-sum-exp, which keeping attention outside");
+  EXPECT_PRED2(says,
+               refused([](Manifest &m) { m.kernels[0].writesLse = false; }),
+               "rules[0].phases[0].attention: must write the log-sum-exp where "
+               "attention outside of a set is kept (kernel \"" +
+                   manifest.kernels[0].name + "\")");
   EXPECT_PRED2(says, refused([](Manifest &m) {
                  m.kernels[0].terms = {{Term::Kind::Sinks, 4, -1}};
                }),
@@ -466,8 +467,8 @@ TEST(Manifest, ARefreshNamesWhatItIsScoredBy) {
   using Scorings = std::vector<Phase::Scoring>;
   ASSERT_EQ(refused([](Manifest &, Scorings &) {}), "");
   const std::string needed =
-      "rules[0].phases[0].refreshes[1].scorings: the refresh needs, to be "
-      "scored by, of the phase's kernel: attention scaled_by(heads), attention "
+      "rules[0].phases[0].refreshes[1]: needs, to be scored by, of the phase's "
+      "kernel: attention scaled_by(heads), attention "
       "scaled_by(heads) of response; found ";
   // A bundle of an earlier build has none.
   EXPECT_PRED2(says, refused([](Manifest &, Scorings &all) { all.clear(); }),
@@ -489,8 +490,8 @@ TEST(Manifest, ARefreshNamesWhatItIsScoredBy) {
   EXPECT_PRED2(says, refused([](Manifest &other, Scorings &) {
                  other.kernels[0].terms = {{Term::Kind::Sinks, 4, -1}};
                }),
-               "refreshes[1].scorings: scored among the response's keys alone, "
-               "by kernel \"dense_lse\", which is not dense");
+               "refreshes[0]: must follow dense attention that writes the "
+               "log-sum-exp (kernel \"dense_lse\")");
 }
 
 TEST(Manifest, AWeightOfConfidenceRoundTripsThroughJson) {
@@ -747,6 +748,8 @@ TEST(Manifest, EveryCadenceRoundTrips) {
     Manifest manifest = testManifest();
     manifest.selections[0].cadence = cadence;
     manifest.rules[0].phases[0].when.cadence = cadence;
+    if (!includesFirst(cadence))
+      manifest.rules[0].phases[1].when.cadence = cadence;
     setMeasures(manifest);
     Result<Manifest> back = manifestFromJson(toJson(manifest));
     ASSERT_TRUE(back) << back.error().text();

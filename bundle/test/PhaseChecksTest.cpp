@@ -1,4 +1,4 @@
-//===- PhaseChecksTest.cpp - What phases measure --------------------------===//
+//===- PhaseChecksTest.cpp - What kernels and phases do -------------------===//
 //
 // Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -76,6 +76,33 @@ TEST(PhaseChecks, MeasuresInEveryRuleThatMayHaveTheLayer) {
   EXPECT_FALSE(measuringRules(-2, -1, -1).byDefault);
   EXPECT_FALSE(measuringRules(0, -1, 3).byDefault);
   EXPECT_TRUE(measuringRules(0, 3, -1).byDefault);
+}
+
+TEST(PlanChecks, KernelsAreWhatTheyCanBe) {
+  auto refused = [](const std::function<void(std::vector<Kernel> &)> &change) {
+    Manifest manifest = testManifest();
+    change(manifest.kernels);
+    const std::optional<PlanProblem> problem = checkPlan(manifest);
+    return problem ? problem->what : "";
+  };
+  Scores negated;
+  negated.nodes = {{.op = Scores::Op::NegF, .of = {Scores::Logit, -1, -1}}};
+  EXPECT_EQ(refused([](auto &) {}), "");
+  EXPECT_PRED2(says,
+               refused([](auto &kernels) { kernels[3].writesLse = true; }),
+               "selects, which has no terms and writes no log-sum-exp");
+  EXPECT_PRED2(says,
+               refused([](auto &kernels) { kernels[3].withinGroup = 16; }),
+               "selects for groups that are no parts of those that it chooses");
+  EXPECT_PRED2(says, refused([&](auto &kernels) {
+                 kernels[3].scorer = Selection::Scorer::MeanLogit;
+                 kernels[3].scores = negated;
+               }),
+               "selects by mean_logit, which takes no function of logits");
+  for (size_t kernel : {0, 3})
+    EXPECT_PRED2(
+        says, refused([&](auto &kernels) { kernels[kernel].scores = negated; }),
+        "must choose by the scores of the attention whose log-sum-exp");
 }
 
 TEST(PhaseChecks, MeasuresAtStepsThatAreNotTheCadences) {

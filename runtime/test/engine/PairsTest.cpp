@@ -62,12 +62,14 @@ TEST_F(PairsTest, ColumnsAsBitmaps) {
   setRule(manifest, "columns", {0});
   compare(manifest, promptsOf({7, 30}), lengthsOf(16, 8, 10));
   // Those of a stage to come are empty until its selection is made.
-  const bundle::Phase refresh = manifest.rules.front().phases.front(),
-                      first = phaseBefore(6, manifest, "columns");
+  bundle::Phase refresh = manifest.rules.front().phases.front();
+  const bundle::Phase first = phaseBefore(6, manifest, "columns");
   manifest.selections[2].cadence = first.when.cadence;
   setRule(manifest, "union", {2});
   std::vector<bundle::Phase> &phases = manifest.rules.front().phases;
-  phases.insert(phases.begin(), {refresh, first});
+  refresh.refreshes.push_back(phases.front().refreshes.front());
+  phases.insert(phases.begin(), refresh);
+  phases.insert(phases.begin() + 2, first);
   compare(manifest, promptsOf({40, 9}), lengthsOf(16, 16, 10));
 }
 

@@ -34,7 +34,8 @@ std::string handCode();
 Result<bundle::Bundle> makeBundle(const bundle::Manifest &manifest,
                                   const std::string &code);
 
-/// The same with handCode(). Ends the program when the bundle is refused.
+/// A bundle of handCode() that has the manifest, also one that no reader takes:
+/// what executors refuse by themselves is asked, too.
 bundle::Bundle makeHandBundle(const bundle::Manifest &manifest);
 
 } // namespace heddle::test

@@ -1,5 +1,5 @@
 // REQUIRES: heddle-opt
-// RUN: heddle-opt %s --split-input-file --verify-diagnostics
+// RUN: heddle-opt %s --heddle-verify-plan --split-input-file --verify-diagnostics
 
 heddle.plan @N1 {
   // expected-error@+1 {{does not belong in a heddle.plan}}
@@ -16,9 +16,9 @@ heddle.plan @N2 {
 // -----
 
 heddle.plan @N2 {
-  // expected-note@+1 {{the first one is here}}
+  // expected-note@+1 {{the rule is here}}
   heddle.rule default {}
-  // expected-error@+1 {{is the plan's second default rule}}
+  // expected-error@+1 {{is a second default rule}}
   heddle.rule default {}
 }
 
@@ -26,7 +26,7 @@ heddle.plan @N2 {
 
 heddle.plan @N2 {
   heddle.rule default {}
-  // expected-note@+1 {{they are named here}}
+  // expected-note@+1 {{the rule is here}}
   heddle.rule layers(0 to 4) {}
   // expected-error@+1 {{names layers that another rule has}}
   heddle.rule layers(2) {}
@@ -63,8 +63,11 @@ heddle.plan @N3 {
 // -----
 
 heddle.plan @N3 {
-  // expected-error@+1 {{reads @a and @b within different sets, and of what one has kept of a row the other can't know}}
+  heddle.selection @a columns(keep = 0.2, group = 32) by mean_probability on every(1)
+  heddle.selection @b columns(keep = 0.2, group = 32) by mean_probability on every(2)
+  // expected-error@+1 {{reads "a" and "b" within different sets, and of what one has kept of a row the other can't know}}
   heddle.kernel @k attention [columns(@a, group = 32) within window(8), columns(@a, group = 32) within sinks(2), columns(@b, group = 32) within window(8)]
+  heddle.rule default {}
 }
 
 // -----
@@ -129,7 +132,7 @@ heddle.plan @N3 {
 // -----
 
 heddle.plan @N3 {
-  // expected-error@+1 {{selects for each key/value head and for the layer}}
+  // expected-error@+1 {{has a list for each key/value head and one for the layer; drop per_kv_head or per_layer}}
   heddle.kernel @k select(group = 64, per_kv_head, per_layer) by mean_probability
   heddle.rule default {}
 }
@@ -159,7 +162,7 @@ heddle.plan @N4 {
   heddle.kernel @k select(group = 64) by mean_probability
   heddle.rule default {
     heddle.phase otherwise {
-      // expected-error@+1 {{needs an attention kernel, found @k}}
+      // expected-error@+1 {{needs an attention kernel}}
       heddle.attend_with @k
     }
   }
@@ -347,12 +350,11 @@ heddle.plan @N4 {
 
 heddle.plan @N4 {
   heddle.kernel @d attention dense
-  // expected-note@+1 {{the kernel is here}}
   heddle.kernel @s select(group = 32) by mean_probability
   heddle.rule default {
+    // expected-error@+1 {{measures drift(attention, below = 0.9, within = 8) with s, expected nothing}}
     heddle.phase otherwise {
       heddle.attend_with @d
-      // expected-error@+1 {{needs an attention kernel, found @s}}
       heddle.measure drift(attention, below = 0.9, within = 8) with @s
     }
   }
@@ -383,7 +385,7 @@ heddle.plan @N4 {
   heddle.kernel @k attention [columns(@a, group = 32)]
   heddle.rule default {
     heddle.phase otherwise {
-      // expected-error@+1 {{needs an attention kernel, found @s}}
+      // expected-error@+1 {{needs an attention kernel}}
       heddle.score_with @s
       heddle.refresh @a with @s
       heddle.attend_with @k

@@ -102,7 +102,7 @@ heddle.schedule @F4 {
 
 heddle.plan @F5 {
   heddle.selection @cols columns(keep = 0.2, group = 32) by mean_probability on every(8)
-  // expected-note@+1 {{the phase's attention is here}}
+  // expected-note@+1 {{the kernel is here}}
   heddle.kernel @dense attention dense writes_lse scores(%logit) {
     %s = arith.negf %logit : f32
     heddle.yield %s

@@ -61,9 +61,8 @@ heddle.plan @N11 {
 // -----
 
 heddle.plan @N4 {
-  // expected-note@+1 {{the selection is here}}
   heddle.selection @tiles blocks(keep = 0.2, size = 32) by mean_probability on every(8)
-  // expected-error@+1 {{reads @tiles as columns, it is of blocks}}
+  // expected-error@+1 {{reads "tiles" as columns, it is of blocks}}
   heddle.kernel @k attention [columns(@tiles, group = 32)]
   heddle.rule default {
     heddle.phase otherwise {
@@ -100,12 +99,12 @@ heddle.plan @N8_parts_without_lse {
   %c = heddle.cadence every(4)
   heddle.recompute all on %c
   heddle.recompute %r
-  // expected-note@+1 {{the reuse is here}}
   heddle.reuse kv, attention(outside = %r, on = %c)
-  // expected-error@+1 {{must write the log-sum-exp where attention outside of a set is kept}}
+  // expected-note@+1 {{the kernel is here}}
   heddle.kernel @k attention dense
   heddle.rule default {
     heddle.phase otherwise {
+      // expected-error@+1 {{must write the log-sum-exp where attention outside of a set is kept}}
       heddle.attend_with @k
     }
   }
@@ -118,12 +117,12 @@ heddle.plan @N8_parts_of_windows {
   %c = heddle.cadence every(4)
   heddle.recompute all on %c
   heddle.recompute %r
-  // expected-note@+1 {{the reuse is here}}
   heddle.reuse kv, attention(outside = %r, on = %c)
-  // expected-error@+1 {{must be dense where attention outside of a set is kept}}
+  // expected-note@+1 {{the kernel is here}}
   heddle.kernel @k attention [window(64)] writes_lse
   heddle.rule default {
     heddle.phase otherwise {
+      // expected-error@+1 {{must be dense where attention outside of a set is kept}}
       heddle.attend_with @k
     }
   }
@@ -179,13 +178,13 @@ heddle.plan @N11_unseen_in_windows {
   %w = heddle.fix %u on %c
   heddle.visible %w
   heddle.recompute all on %c
-  // expected-note@+1 {{the recompute is here}}
   heddle.recompute %u unseen
   heddle.reuse kv
-  // expected-error@+1 {{must be dense where rows that are not visible are computed}}
+  // expected-note@+1 {{the kernel is here}}
   heddle.kernel @k attention [window(64)]
   heddle.rule default {
     heddle.phase otherwise {
+      // expected-error@+1 {{must be dense where rows that are not visible are computed}}
       heddle.attend_with @k
     }
   }

@@ -48,7 +48,7 @@ heddle.plan @N7 {
 
 heddle.plan @N8_no_lse {
   heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on every(4)
-  // expected-note@+1 {{the phase's attention is here}}
+  // expected-note@+1 {{the kernel is here}}
   heddle.kernel @dense attention dense
   heddle.kernel @cols attention [columns(@s, group = 64)]
   heddle.kernel @pick select(group = 64) by mean_probability
@@ -68,7 +68,7 @@ heddle.plan @N8_no_lse {
 
 heddle.plan @N8_sparse {
   heddle.selection @s columns(keep = 0.2, group = 64) by mean_probability on every(4)
-  // expected-note@+1 {{the phase's attention is here}}
+  // expected-note@+1 {{the kernel is here}}
   heddle.kernel @near attention [window(64)] writes_lse
   heddle.kernel @cols attention [columns(@s, group = 64)]
   heddle.kernel @pick select(group = 64) by mean_probability
@@ -313,7 +313,7 @@ heddle.plan @at_once {
 
 heddle.plan @N8 {
   heddle.selection @a blocks(keep = 0.2, size = 32) by mean_probability isolating(filtered) on every(1)
-  // expected-note@+1 {{the phase's attention is here}}
+  // expected-note@+1 {{the kernel is here}}
   heddle.kernel @d attention dense writes_lse
   heddle.kernel @k attention [blocks(@a, size = 32)]
   heddle.kernel @s select(blocks = 32) by mean_probability
@@ -333,7 +333,7 @@ heddle.plan @N8 {
 
 heddle.plan @N8 {
   heddle.selection @a blocks(keep = 0.2, size = 32) by mean_probability isolating(filtered) scaled_by(heads) on every(1)
-  // expected-note@+1 {{the phase's attention is here}}
+  // expected-note@+1 {{the kernel is here}}
   heddle.kernel @d attention dense writes_lse
   heddle.kernel @k attention [blocks(@a, size = 32)]
   heddle.kernel @s select(blocks = 32) by mean_probability
@@ -354,7 +354,7 @@ heddle.plan @N8 {
 
 heddle.plan @N8 {
   heddle.selection @a blocks(keep = 0.2, size = 32) by mean_probability isolating(filtered) on every(1)
-  // expected-note@+1 {{the phase's attention is here}}
+  // expected-note@+1 {{the kernel is here}}
   heddle.kernel @d attention dense writes_lse
   heddle.kernel @w attention [window(64)] writes_lse
   heddle.kernel @k attention [blocks(@a, size = 32)]
@@ -376,7 +376,7 @@ heddle.plan @N8 {
 
 heddle.plan @N8 {
   heddle.selection @a columns(keep = 0.2, group = 32) by mean_probability on every(1)
-  // expected-note@+1 {{the phase's attention is here}}
+  // expected-note@+1 {{the kernel is here}}
   heddle.kernel @w attention [window(64)]
   heddle.kernel @k attention [columns(@a, group = 32)]
   heddle.kernel @s select(group = 32) by mean_probability
@@ -680,7 +680,7 @@ heddle.plan @N9_stages {
 // -----
 
 heddle.plan @P20 {
-  // expected-note@+1 {{the other selection is here}}
+  // expected-note@+1 {{the selection is here}}
   heddle.selection @chunks blocks(keep = 4, size = 128) by mean_probability on every(8)
   heddle.selection @fine columns(keep = 0.25, group = 32) by mean_probability within @chunks on every(8)
   heddle.kernel @dense attention dense writes_lse
@@ -701,7 +701,7 @@ heddle.plan @P20 {
 // -----
 
 heddle.plan @P20 {
-  // expected-note@+1 {{the other selection is here}}
+  // expected-note@+1 {{the selection is here}}
   heddle.selection @chunks blocks(keep = 4, size = 128) by mean_probability on every(8)
   heddle.selection @fine columns(keep = 0.25, group = 32) by mean_probability within @chunks on every(8)
   heddle.kernel @dense attention dense writes_lse
@@ -767,7 +767,7 @@ heddle.plan @by_logits {
 
 heddle.plan @N8 {
   heddle.selection @a columns(keep = 0.2, group = 32) by mean_probability on every(1)
-  // expected-note@+1 {{the phase's attention is here}}
+  // expected-note@+1 {{the kernel is here}}
   heddle.kernel @k attention [columns(@a, group = 32)]
   heddle.kernel @s select(group = 32) by mean_probability
   heddle.rule default {
@@ -781,10 +781,27 @@ heddle.plan @N8 {
 
 // -----
 
+heddle.plan @N5 {
+  heddle.selection @a columns(keep = 0.2, group = 32) by mean_logit on every(1)
+  heddle.kernel @k attention [columns(@a, group = 32)]
+  heddle.kernel @s select(group = 32) by mean_logit
+  heddle.rule default {
+    heddle.phase otherwise {
+      heddle.refresh @a with @s
+      // expected-error@+1 {{is the phase's second of one selection}}
+      heddle.refresh @a with @s
+      heddle.attend_with @k
+    }
+  }
+}
+
+// -----
+
 // Nor is it scored by any: neither by one of the phase's nor by its own.
 
 heddle.plan @N8 {
   heddle.selection @a columns(keep = 0.2, group = 32) by mean_logit on every(1)
+  // expected-note@+1 {{the kernel is here}}
   heddle.kernel @dense attention dense writes_lse
   heddle.kernel @k attention [columns(@a, group = 32)]
   heddle.kernel @s select(group = 32) by mean_logit
@@ -802,7 +819,7 @@ heddle.plan @N8 {
 
 heddle.plan @N8 {
   heddle.selection @a columns(keep = 0.2, group = 32) by mean_logit on every(1)
-  // expected-note@+1 {{the phase's attention is here}}
+  // expected-note@+1 {{the kernel is here}}
   heddle.kernel @dense attention dense writes_lse
   heddle.kernel @s select(group = 32) by mean_logit
   heddle.kernel @k attention [columns(@a, group = 32)]

@@ -39,24 +39,10 @@ LogicalResult PlanOp::verifyRegions() {
       failed(verifyCommits(*this)))
     return failure();
 
-  // N2: one default rule; the others name disjoint layers.
-  RuleOp fallback;
-  NamedLayers<RuleOp> ranges;
-  for (auto rule : getOps<RuleOp>()) {
-    if (rule.isDefault()) {
-      if (fallback)
-        return rule.emitOpError("is the plan's second default rule")
-                   .attachNote(fallback.getLoc())
-               << "the first one is here";
-      fallback = rule;
-      continue;
-    }
-    if (failed(ranges.add(rule, rule.getLayersAttr(),
-                          "names layers that another rule has")))
-      return failure();
-  }
-  if (!fallback)
-    return emitOpError("needs a default rule");
+  for (auto rule : getOps<RuleOp>())
+    for (Operation &op : *rule.getBody())
+      if (!isa<PhaseOp>(op))
+        return op.emitOpError("does not belong in a heddle.rule");
   return success();
 }
 
@@ -80,41 +66,9 @@ LogicalResult FallbackOp::verify() {
 
 LogicalResult KernelOp::verify() {
   const bundle::Kernel form = getForm();
-  if (isAttention()) {
-    SmallVector<FlatSymbolRefAttr> selections;
-    SmallVector<bundle::Term> terms;
-    for (auto term : getTerms().getAsRange<TermAttr>()) {
-      selections.push_back(term.getSelection());
-      terms.push_back(term.getSet());
-      terms.back().selection =
-          llvm::find(selections, selections.back()) - selections.begin();
-    }
-    if (auto different = differentBounds(terms))
-      return emitOpError("reads ")
-             << selections[different->first] << " and "
-             << selections[different->second]
-             << " within different sets, and of what one has kept of a row the "
-                "other can't know";
-    return success();
-  }
-  // N3: what a kernel that selects has.
-  if (!getTerms().empty())
-    return emitOpError("selects, which has no terms and writes no "
-                       "log-sum-exp");
-  if (!readsLse(form.scorer) && !scoresOf(getScores()).empty())
-    return emitOpError("selects by ")
-           << spelled(form.scorer)
-           << ", which takes no function of logits: a sum of queries is no "
-              "row and stands nowhere";
-  if (form.perKvHead && form.perLayer)
-    return emitOpError("selects for each key/value head and for the layer");
-  if (failed(
-          checkGroup([&] { return emitOpError(); }, form.group, form.blocks)))
-    return failure();
-  if (form.withinGroup % form.group)
-    return emitOpError("selects for groups that are no parts of those that it "
-                       "chooses within");
-  return success();
+  return isAttention() ? success()
+                       : checkGroup([&] { return emitOpError(); }, form.group,
+                                    form.blocks);
 }
 
 // F1, F2: scores are a function that bundles can hold.
@@ -150,14 +104,6 @@ LogicalResult KernelOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (!selection)
       return failure();
     const bundle::Selection rule = selection.getRule();
-    StringRef readAs =
-        bundle::setNames()[static_cast<size_t>(term.getSet().kind)];
-    if (readAs != spelled(rule.kind))
-      return emitOpError("reads ")
-                 .append(name, " as ", readAs, ", it is of ",
-                         spelled(rule.kind))
-                 .attachNote(selection.getLoc())
-             << "the selection is here";
     int64_t group = term.getGroup();
     if (group != rule.group)
       return emitOpError("reads ")
@@ -238,29 +184,18 @@ SmallVector<ScoreWithOp, 2> RefreshOp::getScorings() {
   return {scorings.rbegin(), scorings.rend()};
 }
 
-template <typename Op>
-static LogicalResult verifyAttention(Op op, FlatSymbolRefAttr name,
-                                     SymbolTableCollection &symbols) {
-  auto kernel = lookUp<KernelOp>(symbols, op, name, "heddle.kernel");
-  if (!kernel)
-    return failure();
-  if (!kernel.isAttention())
-    return op.emitOpError("needs an attention kernel, found ")
-               .append(name)
-               .attachNote(kernel.getLoc())
-           << "the kernel is here";
-  return success();
+static LogicalResult verifyKernel(Operation *op, FlatSymbolRefAttr name,
+                                  SymbolTableCollection &symbols) {
+  return success(!name || lookUp<KernelOp>(symbols, op, name, "heddle.kernel"));
 }
 
 LogicalResult AttendWithOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  if (failed(verifyAttention(*this, getKernelAttr(), symbols)))
-    return failure();
-  return getShadowAttr() ? verifyAttention(*this, getShadowAttr(), symbols)
-                         : success();
+  return failure(failed(verifyKernel(*this, getKernelAttr(), symbols)) ||
+                 failed(verifyKernel(*this, getShadowAttr(), symbols)));
 }
 
 LogicalResult ScoreWithOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyAttention(*this, getKernelAttr(), symbols);
+  return verifyKernel(*this, getKernelAttr(), symbols);
 }
 
 LogicalResult MeasureOp::verify() {
@@ -273,8 +208,7 @@ LogicalResult MeasureOp::verify() {
 }
 
 LogicalResult MeasureOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return getKernelAttr() ? verifyAttention(*this, getKernelAttr(), symbols)
-                         : success();
+  return verifyKernel(*this, getKernelAttr(), symbols);
 }
 
 // N4: what is chosen within stands before.
@@ -294,29 +228,7 @@ LogicalResult SelectionOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult RefreshOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto selection = lookUp<SelectionOp>(symbols, *this, getSelectionAttr(),
-                                       "heddle.selection");
-  auto kernel =
-      lookUp<KernelOp>(symbols, *this, getKernelAttr(), "heddle.kernel");
-  if (!selection || !kernel)
-    return failure();
-  bundle::Selection outer;
-  if (FlatSymbolRefAttr name = selection.getWithinAttr())
-    if (auto other = symbols.lookupNearestSymbolFrom<SelectionOp>(*this, name))
-      outer = other.getRule();
-  const bundle::Kernel form = refreshKernel(selection.getRule(), outer);
-  if (kernel.getForm() == form)
-    return success();
-  InFlightDiagnostic error = emitOpError("needs a select kernel of ");
-  error << (form.blocks ? "blocks of " : "group ") << groupText(form.group)
-        << (form.perKvHead  ? " per key/value head"
-            : form.perLayer ? " per layer"
-                            : "")
-        << " by " << spelled(form.scorer);
-  if (form.pooled)
-    error << " pooled(" << form.pooled << ')';
-  if (form.withinGroup)
-    error << " within " << withinText(form);
-  error.attachNote(kernel.getLoc()) << "the kernel is here";
-  return error;
+  return failure(!lookUp<SelectionOp>(symbols, *this, getSelectionAttr(),
+                                      "heddle.selection") ||
+                 failed(verifyKernel(*this, getKernelAttr(), symbols)));
 }

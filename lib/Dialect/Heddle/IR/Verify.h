@@ -30,7 +30,7 @@ LogicalResult verifyOnlyOne(Parent parent) {
   return success();
 }
 
-/// S2, L2, N2: ops that name layers name disjoint ones. In n log n: generated
+/// S2, L2: ops that name layers name disjoint ones. In n log n: generated
 /// schedules name tens of thousands.
 template <typename OpTy> class NamedLayers {
 public:

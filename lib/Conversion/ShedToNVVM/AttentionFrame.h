@@ -73,31 +73,18 @@ struct Swizzle {
 struct KeyTile {
   /// What is known of them.
   enum Form : int64_t {
-<<<<<<< HEAD
-=======
-    Whole = 0,
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
     Listed = 1, ///< without `first`
     Marked = 2, ///< with `index`
     Blocks = 4,
     Partial = 8,
   };
 
-<<<<<<< HEAD
   Value index;      ///< of the tile in its pass, where the filter marks it
   Value rank;       ///< of the first key in its pass
   Value stage;      ///< bytes from the first stage's first key to this one
   Value count;      ///< keys of the pass
   Value first;      ///< place of the pass's rank 0, but for a list
   int64_t form = 0; ///< as a constant operand
-=======
-  Value index;          ///< of the tile in its pass, where the filter marks it
-  Value rank;           ///< of the first key in its pass
-  Value stage;          ///< bytes from the first stage's first key to this one
-  Value count;          ///< keys of the pass
-  Value first;          ///< place of the pass's rank 0, but for a list
-  int64_t form = Whole; ///< as a constant operand
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
 
   static constexpr size_t size = 6;
   static KeyTile of(ValueRange values);
@@ -159,13 +146,8 @@ public:
   /// All that a task has.
   explicit AttentionFrame(shed::AttentionTaskOp task);
 
-<<<<<<< HEAD
   /// The layout that the facts of the task and the ops in it take.
   shed::SharedLayoutAttr layoutTaken(shed::AttentionTaskOp task) const;
-=======
-  /// The layout that the facts and ops of a task take.
-  static shed::SharedLayoutAttr layoutOf(shed::AttentionTaskOp task);
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
   /// What the function says of such a kernel.
   EntryFacts entryFacts() const;
 

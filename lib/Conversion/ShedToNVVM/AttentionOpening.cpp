@@ -56,16 +56,9 @@ static PassNeeds needsOf(shed::KernelOp kernel) {
 static PassNeeds needsOf(shed::AttentionTaskOp task) {
   PassNeeds needs;
   task.walk([&](shed::KeysAtOp keys) {
-<<<<<<< HEAD
     needs.lists |= keys.isListed() && !keys.getBlocks();
     needs.blockLists |= keys.getBlocks();
     needs.filter |= keys.isMarked();
-=======
-    const bool listed = !keys.getFirst(), blocks = keys.getBlocks();
-    needs.lists |= listed && !blocks;
-    needs.blockLists |= blocks;
-    needs.filter |= static_cast<bool>(keys.getTile());
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
   });
   return needs;
 }
@@ -101,12 +94,8 @@ template <typename Op> static shed::SharedLayoutAttr layOut(Op op) {
                                      /*lse=*/0, /*inverses=*/0);
 }
 
-<<<<<<< HEAD
 shed::SharedLayoutAttr
 AttentionFrame::layoutTaken(shed::AttentionTaskOp task) const {
-=======
-shed::SharedLayoutAttr AttentionFrame::layoutOf(shed::AttentionTaskOp task) {
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
   return layOut(task);
 }
 
@@ -305,13 +294,8 @@ void AttentionOpening::writeTask() {
       tiling.getKeepQueries(), /*share_keys=*/split.has_value());
   auto task = shed::AttentionTaskOp::create(
       v.b, kernel.getElementAttr(), kernel.getHeadDimAttr(),
-<<<<<<< HEAD
       needsOf(kernel).lists ? kernel.getEncodingAttr() : StringAttr(), ofWay,
       layout, kernel.getWritesLseAttr(), args, n, head, taskRow, taskEnd,
-=======
-      needsOf(kernel).lists ? kernel.getEncodingAttr() : shed::EncodingAttr(),
-      ofWay, layout, kernel.getWritesLseAttr(), args, n, head, taskRow, taskEnd,
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
       factor, shared, warp, warpRow, warpBytes, own.lane, own.column,
       own.rowsFirst, own.channelsFirst, shares);
   OpBuilder::InsertionGuard guard(v.b);

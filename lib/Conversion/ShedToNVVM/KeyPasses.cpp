@@ -25,11 +25,7 @@ using Values = NVVMBuilder::Values;
 
 KeyTile KeyPass::tile(NVVMBuilder &v, Value index, int64_t keys, Value stage,
                       bool partial) const {
-<<<<<<< HEAD
   int64_t form = 0;
-=======
-  int64_t form = KeyTile::Whole;
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
   if (source)
     form |= KeyTile::Listed;
   if (source && source->hasGaps())

@@ -107,13 +107,8 @@ public:
   /// All that a task has.
   explicit SelectFrame(shed::SelectTaskOp task);
 
-<<<<<<< HEAD
   /// The layout that the facts of the task and the op that ends it take.
   shed::SharedLayoutAttr layoutTaken(shed::SelectTaskOp task) const;
-=======
-  /// The layout that the facts of a task take.
-  static shed::SharedLayoutAttr layoutOf(shed::SelectTaskOp task);
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
   /// What the function says of such a kernel.
   EntryFacts entryFacts() const;
 

@@ -111,13 +111,8 @@ static shed::SharedLayoutAttr layOut(MLIRContext *context,
       inverses);
 }
 
-<<<<<<< HEAD
 shed::SharedLayoutAttr SelectFrame::layoutTaken(shed::SelectTaskOp task) const {
   return layOut(task.getContext(), *this);
-=======
-shed::SharedLayoutAttr SelectFrame::layoutOf(shed::SelectTaskOp task) {
-  return layOut(task.getContext(), SelectFrame(task));
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
 }
 
 EntryFacts SelectFrame::entryFacts() const {
@@ -320,15 +315,9 @@ void SelectOpening::writeTask() {
   auto task = shed::SelectTaskOp::create(
       v.b, kernel.getElementAttr(), kernel.getHeadDimAttr(),
       kernel.getEncodingAttr(), tiling, layout, kernel.getGroupAttr(), args,
-<<<<<<< HEAD
       scratch, n, rowBegin, rowEnd, byLogits ? headsPerList : Value(),
       keyStride, factor, shared, thread, lane, warp, warpKeys, chunkPlaces[0],
       chunkPlaces[1], list, first);
-=======
-      scratch, n, rowBegin, rowEnd, headsPerList, keyStride, factor, shared,
-      thread, lane, warp, warpKeys, chunkPlaces[0], chunkPlaces[1], list,
-      first);
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
   OpBuilder::InsertionGuard guard(v.b);
   v.b.createBlock(&task.getBody());
   for (Operation &op : kernel.getBody().front()) {

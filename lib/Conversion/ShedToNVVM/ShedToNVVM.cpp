@@ -111,9 +111,8 @@ template <typename Op> struct HandOn : OpConversionPattern<Op> {
 
 struct LowerKeysAt : ValuesPattern<shed::KeysAtOp, PatternBuilder> {
   using ValuesPattern::ValuesPattern;
-  SmallVector<Values> rewrite(shed::KeysAtOp op, Adaptor,
+  SmallVector<Values> rewrite(shed::KeysAtOp op, Adaptor adaptor,
                               PatternBuilder &v) const override {
-<<<<<<< HEAD
     int64_t form = 0;
     auto add = [&](KeyTile::Form what, bool is) { form |= is ? what : 0; };
     add(KeyTile::Listed, op.isListed());
@@ -126,21 +125,6 @@ struct LowerKeysAt : ValuesPattern<shed::KeysAtOp, PatternBuilder> {
     return {{word(adaptor.getTile()), word(adaptor.getRank()),
              word(adaptor.getStage()), word(adaptor.getCount()),
              word(adaptor.getFirst()), v.word(form)}};
-=======
-    int64_t form = KeyTile::Whole;
-    auto value = [&](Value operand, KeyTile::Form with, KeyTile::Form without) {
-      form |= operand ? with : without;
-      return operand ? operand : v.word(0);
-    };
-    Value index = value(op.getTile(), KeyTile::Marked, KeyTile::Whole);
-    Value first = value(op.getFirst(), KeyTile::Whole, KeyTile::Listed);
-    if (op.getBlocks())
-      form |= KeyTile::Blocks;
-    if (op.getPartial())
-      form |= KeyTile::Partial;
-    return {{index, op.getRank(), op.getStage(), op.getCount(), first,
-             v.word(form)}};
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
   }
 };
 } // namespace
@@ -213,7 +197,6 @@ static void populatePatterns(TypeConverter &converter,
 // Tasks
 //===----------------------------------------------------------------------===//
 
-<<<<<<< HEAD
 static constexpr StringLiteral again =
     "; change the kernel and run shed-pipeline-copies again";
 
@@ -226,17 +209,6 @@ static LogicalResult checkFacts(Task task, const Frame &frame) {
     return task.emitOpError()
            << "has the layout " << task.getLayout()
            << "; its facts and the ops in it take " << taken << again;
-=======
-/// What copies and loops around the task's ops go by is what its facts and
-/// these ops take.
-template <typename Frame, typename Task>
-static LogicalResult checkPlace(Task task, const Frame &frame) {
-  if (shed::SharedLayoutAttr taken = Frame::layoutOf(task);
-      taken != task.getLayout())
-    return task.emitOpError()
-           << "has the layout " << task.getLayout()
-           << "; its tiling and the ops in it take " << taken;
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
   auto function = task->template getParentOfType<LLVM::LLVMFuncOp>();
   for (NamedAttribute fact : frame.entryFacts().attributes(task.getContext()))
     if (Attribute found = function->getAttr(fact.getName());
@@ -246,11 +218,7 @@ static LogicalResult checkPlace(Task task, const Frame &frame) {
         error << "whose " << fact.getName().getValue() << " is " << found;
       else
         error << "without " << fact.getName().getValue();
-<<<<<<< HEAD
       return error << "; its facts take " << fact.getValue() << again;
-=======
-      return error << "; its tiling takes " << fact.getValue();
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
     }
   return success();
 }
@@ -259,7 +227,6 @@ static LogicalResult checkPlace(Task task, const Frame &frame) {
 static LogicalResult checkCasts(Region &body, const TypeConverter &converter) {
   WalkResult walked = body.walk([&](UnrealizedConversionCastOp cast) {
     TypeRange values = cast.getOperandTypes(), tile = cast.getResultTypes();
-<<<<<<< HEAD
     auto isShed = [](Type type) {
       return isa<shed::ShedDialect>(type.getDialect());
     };
@@ -272,28 +239,14 @@ static LogicalResult checkCasts(Region &body, const TypeConverter &converter) {
                             "one and what a thread has of it";
       return WalkResult::interrupt();
     }
-=======
-    auto isShed = [](TypeRange types) {
-      return types.size() == 1 && isa<shed::ShedDialect>(types[0].getDialect());
-    };
-    if (!isShed(tile))
-      std::swap(values, tile);
-    if (!isShed(tile))
-      return WalkResult::advance();
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
     SmallVector<Type> types;
     if (failed(converter.convertTypes(tile, types)) ||
         TypeRange(types) == values)
       return WalkResult::advance();
     InFlightDiagnostic error = cast.emitOpError();
     if (types.size() != values.size()) {
-<<<<<<< HEAD
       error << "has " << values.size() << " value(s) for " << tile
             << "; by the task's facts a thread has " << types.size();
-=======
-      error << "has " << values.size() << " values for " << tile
-            << "; by the task's tiling a thread has " << types.size();
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
     } else {
       const size_t at = std::distance(
           types.begin(),
@@ -310,11 +263,7 @@ static LogicalResult checkCasts(Region &body, const TypeConverter &converter) {
 template <typename Frame, typename Task>
 static LogicalResult lowerTask(Task task, MorePatterns more) {
   const Frame frame(task);
-<<<<<<< HEAD
   if (failed(checkFacts(task, frame)))
-=======
-  if (failed(checkPlace(task, frame)))
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
     return failure();
   TypeConverter converter;
   ConversionTarget target(*task->getContext());

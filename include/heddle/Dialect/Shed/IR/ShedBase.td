@@ -68,19 +68,11 @@ def Shed_Axis : Shed_Enum<"Axis", "an axis of a tile", [
     I32EnumAttrCase<"Keys", 1, "keys">,
     I32EnumAttrCase<"Channels", 2, "channels">]>;
 
-<<<<<<< HEAD
-=======
-def Shed_KernelKind : Shed_Enum<"KernelKind", "what a kernel computes", [
-    I32EnumAttrCase<"Attention", 0, "attention">,
-    I32EnumAttrCase<"Select", 1, "select">]>;
-
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
 def Shed_DotKind : Shed_Enum<"DotKind", "the instruction that multiplies tiles", [
     I32EnumAttrCase<"Fma", 0, "fma">,
     I32EnumAttrCase<"Pairs", 1, "pairs">,
     I32EnumAttrCase<"Tiles", 2, "tiles">]>;
 
-<<<<<<< HEAD
 /// A value of an enumeration of the bundle, which states the values and their
 /// names (BundleEnums.h).
 class Shed_BundleEnum<string type, string words>
@@ -99,12 +91,6 @@ class Shed_BundleEnum<string type, string words>
 
 def Shed_KernelKind : Shed_BundleEnum<"Kernel::Kind", "attention or select">;
 def Shed_Encoding : Shed_BundleEnum<"Encoding", "int32, uint16 or bitmap">;
-=======
-def Shed_Encoding : Shed_Enum<"Encoding", "how the keys of an index list are written", [
-    I32EnumAttrCase<"Int32", 0, "int32">,
-    I32EnumAttrCase<"Uint16", 1, "uint16">,
-    I32EnumAttrCase<"Bitmap", 2, "bitmap">]>;
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
 
 //===----------------------------------------------------------------------===//
 // Attributes

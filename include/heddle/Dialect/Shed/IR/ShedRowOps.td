@@ -21,24 +21,7 @@ include "heddle/Dialect/Shed/IR/ShedOps.td"
 // Attributes
 //===----------------------------------------------------------------------===//
 
-<<<<<<< HEAD
 def Shed_RowOperation : Shed_BundleEnum<"RowOp", "an operation of bundle/abi/RowOps.h">;
-=======
-/// In the order of bundle::RowOp.
-def Shed_RowOperation : Shed_Enum<"RowOperation", "what a row kernel does", [
-    I32EnumAttrCase<"Embed", 0, "embed">,
-    I32EnumAttrCase<"RmsNorm", 1, "rms_norm">,
-    I32EnumAttrCase<"Rotate", 2, "rotate">,
-    I32EnumAttrCase<"SwiGlu", 3, "swiglu">,
-    I32EnumAttrCase<"Copy", 4, "copy">,
-    I32EnumAttrCase<"Change", 5, "change">,
-    I32EnumAttrCase<"Compare", 6, "compare">,
-    I32EnumAttrCase<"Merge", 7, "merge">,
-    I32EnumAttrCase<"MaskedCount", 8, "masked_count">,
-    I32EnumAttrCase<"Candidates", 9, "candidates">,
-    I32EnumAttrCase<"Draw", 10, "draw">,
-    I32EnumAttrCase<"Commit", 11, "commit">]>;
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
 
 def Shed_Reduction : Shed_Enum<"Reduction", "how contributions are combined", [
     I32EnumAttrCase<"Add", 0, "add">,

@@ -20,13 +20,8 @@ def Shed_SharedLayoutAttr : Shed_Attr<"SharedLayout", "shared_layout"> {
   let summary = "where a block's shared memory has what";
   let description = [{
     Offsets in bytes from the start of the block's dynamic shared memory; 0 for
-<<<<<<< HEAD
     what a kernel does not have. They follow from the facts of a task (element,
     head dim, tiling, encoding) and the ops in it, and lowering refuses others. Of all kernels:
-=======
-    what a kernel does not have. They follow from a task's tiling and the ops in it,
-    and lowering refuses others. Of all kernels:
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
     * `queries`: rows of queries, or of their means;
     * `keys`: the stages of keys, of a select kernel each warp's tile;
     * `bytes`: of all.
@@ -76,13 +71,8 @@ def Shed_AttentionTaskOp : Shed_TaskOp<"attention_task"> {
     Stands in the function of an attention kernel, once for each way that rows may
     go (`share_keys`, which the tiling of one way has). The region runs once. It holds
     upstream loops and copies of tiles, and between them the ops on tiles of the
-<<<<<<< HEAD
     kernel, which ends in `shed.store`. `element` to `tiling` are the kernel's;
     `encoding` stands only where the ring has keys of a list. The rest is what these ops need
-=======
-    kernel, which ends in `shed.store`. `element` to `tiling` are the kernel's, and
-    `encoding`, where keys of lists are in the ring. The rest is what these ops need
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
     of the function, of each thread its own; places in shared memory are in bytes:
     * `args`: the task's `AttentionArgs` (`bundle/abi/Abi.h`);
     * `n`: keys of the sequence; `head`: the query head;
@@ -137,12 +127,8 @@ def Shed_SelectTaskOp : Shed_TaskOp<"select_task", [AttrSizedOperandSegments]> {
     * `n`: keys of the sequence;
     * `rows`: where the rows that have groups end; and where they begin, with one
       group of some of the rows (`bundle::groupOfAll`);
-<<<<<<< HEAD
     * `heads`, where heads share lists and are scored by `shed.logit_mass`: how many
       share one;
-=======
-    * `heads`, where heads share lists: how many share one;
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
     * `key_stride`: bytes from a key to the next, i64;
     * `factor`: scale * log2(e);
     * `shared`: the address of dynamic shared memory;
@@ -165,11 +151,7 @@ def Shed_SelectTaskOp : Shed_TaskOp<"select_task", [AttrSizedOperandSegments]> {
       I32:$list, I32:$first_group));
   let assemblyFormat = [{
     `element` `(` $element `)` `head_dim` `(` $head_dim `)` `group` `(` $group `)`
-<<<<<<< HEAD
     (`encoding` `(` custom<Encoding>($encoding)^ `)`)?
-=======
-    (`encoding` `(` $encoding^ `)`)?
->>>>>>> 85db553956c6cf6894f12dfc6147274b098a8b0a
     `tiling` `(` $tiling `)` `layout` `(` $layout `)`
     `args` `(` $args `:` qualified(type($args)) `)` `scratch` `(` $scratch `:` qualified(type($scratch)) `)`
     `n` `(` $n `)` `rows` `(` $end_row (`from` $first_row^)? `)` (`heads` `(` $heads^ `)`)?

@@ -363,9 +363,14 @@ explain::simulate(const bundle::Manifest &manifest,
     int64_t quota =
         std::min(run.quota(), static_cast<int64_t>(candidates.size()));
     if (logged) {
-      // Only LLaDA's own quotas are known; others' draw, or go by options.
+      // Only LLaDA's own quotas are known, others' draw or go by options; and
+      // where layers choose rows, the run decides which are candidates.
+      const bool chooses =
+          std::ranges::any_of(layers.all(), [](const SimulatedLayer &layer) {
+            return layer.pass->exact != bundle::Pass::Exact::All;
+          });
       const CommitRule &rule = run.stepRule();
-      if (request.maskToken >= 0 && !request.eps &&
+      if (!chooses && request.maskToken >= 0 && !request.eps &&
           !manifest.commit.verifies() && rule.kind == CommitRule::Kind::Quota &&
           !rule.revokes() && !rule.edits() &&
           std::ssize(logged->commits) != quota)

@@ -57,27 +57,26 @@ private:
 
 } // namespace
 
-static std::vector<TextParameter> parametersAt(Tokens &tokens,
-                                               std::string_view source) {
-  std::vector<TextParameter> found;
-  while (true) {
+/// Reads the parameters of a head as far as they are well formed.
+static void readParameters(Tokens &tokens, std::string_view source,
+                           TextHead &head) {
+  while (!head.isWhole) {
     TextParameter parameter;
     parameter.name = tokens.next();
     parameter.nameAt = tokens.begin();
-    if (tokens.next() != "=")
-      return found;
+    if (parameter.name.starts_with('"') || tokens.next() != "=")
+      return;
     std::string_view token = tokens.next();
     parameter.valueAt = tokens.begin();
     std::size_t end = parameter.valueAt;
     for (; token != "," && token != ")"; token = tokens.next()) {
       if (token.empty())
-        return found;
+        return;
       end = tokens.end();
     }
     parameter.value = source.substr(parameter.valueAt, end - parameter.valueAt);
-    found.push_back(std::move(parameter));
-    if (token == ")")
-      return found;
+    head.parameters.push_back(std::move(parameter));
+    head.isWhole = token == ")";
   }
 }
 
@@ -96,7 +95,7 @@ std::vector<TextHead> heddle::bundle::headsOf(std::string_view source) {
     TextHead head = {.name = std::string(name), .at = at, .parameters = {}};
     token = tokens.next();
     if (token == "(")
-      head.parameters = parametersAt(tokens, source);
+      readParameters(tokens, source, head);
     heads.push_back(std::move(head));
   }
   return heads;

@@ -33,6 +33,7 @@ struct TextHead {
   std::string name;
   std::size_t at = 0; ///< bytes from the text's begin
   std::vector<TextParameter> parameters;
+  bool isWhole = false; ///< the parameters are read to their ')'
 };
 
 /// The heads of all schedules, in their order. `source` is a text that the

@@ -39,6 +39,9 @@ heddle.schedule @plain { attend dense }
   EXPECT_EQ(source.find("heddle.schedule @b ("), heads[1].at);
   EXPECT_EQ(heads[1].parameters.size(), 3u);
   EXPECT_EQ(heads[3].name, "plain");
+  EXPECT_TRUE(heads[1].isWhole);
+  EXPECT_FALSE(headsOf("heddle.schedule @a(x = 1, y) {}")[0].isWhole);
+  EXPECT_FALSE(headsOf("heddle.schedule @a(x = 1, y = ")[0].isWhole);
 }
 
 // Of what is no schedule nothing is asked, but that it ends.

@@ -635,6 +635,10 @@ std::optional<Diagnostic> Hints::withoutCommas(const Op &op, size_t at,
   size_t begin = at;
   while (begin > op.start && isPart(text[begin - 1]))
     --begin;
+  // The end of a fraction or of a name.
+  if (begin > 0 && (llvm::isAlnum(text[begin - 1]) ||
+                    StringRef("_%./").contains(text[begin - 1])))
+    return std::nullopt;
   const StringRef number = text.substr(begin).take_while(isPart).rtrim(',');
   const size_t end = begin + number.size();
   if (end > op.start + op.text.size() || end > mostAsked)
@@ -734,8 +738,10 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
         said << words;
         return said;
       }
-  if (std::optional<Diagnostic> number =
-          withoutCommas(op, at, error.getSeverity()))
+  // What is behind the comma may be another argument, unless it begins with 0.
+  const bool isNameMissing = body.contains(" takes named arguments: ");
+  std::optional<Diagnostic> number = withoutCommas(op, at, error.getSeverity());
+  if (number && (!isNameMissing || text.substr(at).starts_with("0")))
     return std::move(*number);
   // That is asked below.
   const bool atEnd = body.consume_front("expected the end of the op");
@@ -822,7 +828,7 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
     const bool refused = !isSaid && body.starts_with("takes no '");
     if (refused && (enclose(op, said) || move(op, said) || belongs(op, said)))
       ;
-    else if (body.contains(" takes named arguments: ") && token &&
+    else if (isNameMissing && token &&
              (giveName(op, body.split(": ").second, said) ||
               llvm::isDigit(token->first())))
       ; // without it the op would mean something else
@@ -839,5 +845,8 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
             : words == "previously defined here" ? "the first one is here"
                                                  : words);
   }
+  if (number)
+    said.attachNote(number->getLocation())
+        << number->str() << " if it is one number";
   return said;
 }

@@ -7,6 +7,7 @@
 
 #include "bundle/NearestWord.h"
 #include "bundle/format/ScheduleText.h"
+#include "bundle/program/Fields.h"
 #include "bundle/program/Printable.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Pipelines/Compiler.h"
@@ -232,6 +233,8 @@ std::string settingAdvice(NumberKind declared, StringRef given) {
   given = given.trim();
   double value = 0;
   if ((!percent && kindOf(given) != NumberKind::Integer) ||
+      kindOf((given + " percent").str()) != NumberKind::Ratio ||
+      given.size() > ::heddle::bundle::maxDecimals ||
       given.getAsDouble(value) || value <= 0 || value > 100)
     return "write a ratio of more than 0 and at most 1, such as 1/5, 0.2 or "
            "'20 percent'";
@@ -278,7 +281,7 @@ FailureOr<std::string> mlir::heddle::setParameters(
     return !name.empty() && head.name != name;
   });
   const bool plain =
-      heads.size() == 1 &&
+      heads.size() == 1 && heads.front().isWhole &&
       llvm::all_of(heads.front().parameters, [](const auto &parameter) {
         return kindOf(parameter.value) != NumberKind::None;
       });

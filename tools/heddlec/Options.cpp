@@ -13,6 +13,7 @@
 #include "bundle/format/Crossovers.h"
 #include "bundle/format/File.h"
 #include "bundle/format/Tilings.h"
+#include "bundle/program/ManifestNames.h"
 #include "bundle/program/Printable.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Target/Backend.h"
@@ -396,6 +397,7 @@ std::optional<std::string> readTable(const cl::opt<std::string> &flag,
 /// The crossovers of a text, whose targets are machines as bundles name them.
 ::heddle::Result<std::vector<::heddle::bundle::Crossover>>
 readCrossovers(std::string_view text) {
+  using ::heddle::bundle::detail::at;
   auto table = ::heddle::bundle::crossoversFromJson(text);
   for (size_t i = 0; table && i < table->size(); ++i) {
     const std::string &target = (*table)[i].target;
@@ -408,8 +410,8 @@ readCrossovers(std::string_view text) {
              cpu != target)
       problem = "expected a machine's own name; write " + cpu;
     if (!problem.empty())
-      return ::heddle::Error("a table of crossovers: dense_above[" +
-                             std::to_string(i) + "].target: " + problem);
+      return ::heddle::Error("a table of crossovers: " + at("dense_above", i) +
+                             ".target: " + problem);
   }
   return table;
 }

@@ -81,8 +81,8 @@ template <typename E> SmallVector<StringRef> wordsOf() {
       namesOf(E()), [](std::string_view name) { return StringRef(name); });
 }
 
-/// An error at `loc`, where a word of an argument is expected of which the
-/// first is that of one left out.
+/// An error at `loc`, where a word of an argument is expected; of `words` the
+/// first word is the default.
 ParseResult otherWord(AsmParser &parser, SMLoc loc, StringRef expected,
                       StringRef argument, StringRef word,
                       ArrayRef<StringRef> words);

@@ -12,4 +12,9 @@ heddle.schedule @nested {
   commit above(0.9) revoke(below = 0.1, by = "row")
   commit above(0.9) revoke(below = 0.1, fewer_than = 3)
   %q = select columns(keep = 0,2, group = 1,024) by mean_probability on %early
+  commit above(0.9,100)
+  commit above(1/2,100)
+  %s = window(16,128)
+  %t = cadence every(4,100)
+  %u = cadence first(12,128)
 }

@@ -21,7 +21,8 @@ public:
   /// The next token, a word, a string or a single character; "" at the end.
   std::string_view next() {
     while (at < text.size() && (isSpace(text[at]) || isComment()))
-      at = isComment() ? std::min(text.find('\n', at), text.size()) : at + 1;
+      at = isComment() ? std::min(text.find_first_of("\r\n", at), text.size())
+                       : at + 1;
     start = at;
     if (at == text.size())
       return {};

@@ -195,7 +195,7 @@ Result<RunLog> explain::readRunLog(const std::string &text,
     if (json.contains("done")) {
       // What was not done can't be counted, and a part of a run is not to be
       // compared with a whole dense one.
-      if (json.contains("complete") && json["complete"] == false)
+      if (json.contains("complete") && json["complete"] != true)
         return Error(lineText(name, number) +
                      " says that the run was interrupted, after " +
                      std::to_string(log.passes.size()) + " of " +

@@ -17,6 +17,8 @@
 #include "runtime/sample/Sampler.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -281,6 +283,7 @@ explain::simulate(const bundle::Manifest &manifest,
   const int64_t patience = rt::longestIdle(manifest, request.steps);
   std::vector<int64_t> scoring(manifest.selections.size(), -1),
       always(manifest.selections.size(), 0);
+  std::optional<bool> guided; // whether each step runs twice (logs)
   int64_t block = 0, committedInBlock = 0, idle = 0;
   int64_t passes = 0; ///< before this one, each of a step unless it verifies
   for (; !run.done() && passes < last; ++passes) {
@@ -323,13 +326,17 @@ explain::simulate(const bundle::Manifest &manifest,
         logitRows = logged->logitRows;
       }
       sequences = verified.copies;
-      // Classifier-free guidance runs the sequence a second time, with masks in
-      // place of the prompt: the same rows and keys.
-      if (all > 0 && all == 2 * sequences * ofEach)
+      // Classifier-free guidance runs the sequence a second time at each step,
+      // with masks in place of the prompt: the same rows and keys.
+      const int64_t expected = sequences * ofEach;
+      if (!guided && expected > 0 && (all == expected || all == 2 * expected))
+        guided = all == 2 * expected;
+      if (all > 0 && guided.value_or(false) && all == 2 * expected)
         sequences *= 2;
-      else if (all >= 0 && all != sequences * ofEach)
-        return unlike("computes " + std::to_string(all) +
-                      " rows, here it has " + std::to_string(ofEach));
+      else if (all >= 0 && (all != expected || guided.value_or(false)))
+        return unlike(
+            "computes " + std::to_string(all) + " rows, here it has " +
+            std::to_string((guided.value_or(false) ? 2 : 1) * expected));
       const bool compares =
           std::ranges::any_of(rows.partsOfStep(), [](const auto &part) {
             return part.pass->comparesContexts();
@@ -393,7 +400,11 @@ explain::simulate(const bundle::Manifest &manifest,
     std::vector<int32_t> tokens; // of `commits`
     std::vector<int64_t> steps;  // likewise
     if (logged) {
+      std::set<int64_t> named;
       for (const rt::Commit &commit : logged->commits) {
+        if (!named.insert(commit.position).second)
+          return unlike("names position " + std::to_string(commit.position) +
+                        " twice");
         const bool inside = commit.position >= request.prompt &&
                             commit.position < request.length;
         const bool changes = commit.revoked || commit.edited;

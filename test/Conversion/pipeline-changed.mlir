@@ -8,7 +8,7 @@
 // RUN: sed 's/bytes = 5120/bytes = 99999999984/' %t | not heddle-opt --convert-shed-to-nvvm 2>&1 | FileCheck %s --check-prefix=BYTES
 // BYTES: error: 'shed.attention_task' op has the layout {{.*}} bytes = 99999999984
 // RUN: sed 's/values = 3072/values = 0/' %t | not heddle-opt --convert-shed-to-nvvm 2>&1 | FileCheck %s --check-prefix=OVERLAP
-// OVERLAP: error: 'shed.attention_task' op has the layout {{.*}} values = 0>; {{.*}} values = 3072>
+// OVERLAP: error: 'shed.attention_task' op has the layout {{.*}} bytes = 5120>; {{.*}} bytes = 5120, values = 3072>
 // RUN: sed 's/head_dim(32)/head_dim(64)/' %t | not heddle-opt --convert-shed-to-nvvm 2>&1 | FileCheck %s --check-prefix=DIM
 // DIM: error: 'shed.attention_task' op has the layout {{.*}}; its facts and the ops in it take #shed.shared_layout<queries = 0, keys = 2048,
 // RUN: sed 's/stages = 2>/stages = 2, blocks = 3>/' %t | not heddle-opt --convert-shed-to-nvvm 2>&1 | FileCheck %s --check-prefix=BLOCKS

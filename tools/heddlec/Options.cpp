@@ -70,22 +70,9 @@ struct NumberParser : cl::parser<double> {
   }
 };
 
-/// LLVM's parser takes 010 for 8 and 0x10 for 16; heddle-run's numbers are
-/// decimal.
-template <typename T> struct IntegerParser : cl::parser<T> {
-  using cl::parser<T>::parser;
-  bool parse(cl::Option &option, StringRef, StringRef text, T &value) {
-    return text.getAsInteger(10, value) &&
-           option.error("'" + text + "' is no whole number");
-  }
-};
-
 template <typename T>
 using ParserOf =
-    std::conditional_t<std::is_same_v<T, double>, NumberParser,
-                       std::conditional_t<std::is_same_v<T, int64_t> ||
-                                              std::is_same_v<T, uint64_t>,
-                                          IntegerParser<T>, cl::parser<T>>>;
+    std::conditional_t<std::is_same_v<T, double>, NumberParser, cl::parser<T>>;
 
 /// Made when main asks for it, so that a program that only links this file
 /// pays nothing and sees none of these.

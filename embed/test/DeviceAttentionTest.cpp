@@ -319,21 +319,20 @@ TEST_F(DeviceAttention, PutsNoArgumentsThatAreThereAlready) {
   EXPECT_EQ(fakeDriver().blocks, none);
 }
 
-/// Layer 0 attends to all keys where it selects, layer 1 within a window: by
-/// other kernels, on the same arguments.
+/// Both layers attend to all keys where they select, layer 1 by another kernel,
+/// on the same arguments.
 bundle::Manifest twoLayers() {
   bundle::Manifest manifest = gpuManifest();
   setRule(manifest, "columns", {0});
-  bundle::Kernel window = manifest.kernels[kernelNamed(manifest, "dense_lse")];
-  window.name = "window_lse";
-  window.terms = {{bundle::Term::Kind::Window, 6, -1}};
-  for (bundle::KernelVariant &variant : window.variants)
-    variant.symbol.replace(0, std::string("dense").size(), "window");
-  manifest.kernels.push_back(window);
+  bundle::Kernel other = manifest.kernels[kernelNamed(manifest, "dense_lse")];
+  other.name = "other_lse";
+  for (bundle::KernelVariant &variant : other.variants)
+    variant.symbol.replace(0, std::string("dense").size(), "other");
+  manifest.kernels.push_back(other);
   bundle::Rule second = manifest.rules.front();
   second.isDefault = false;
   second.firstLayer = second.lastLayer = 1;
-  second.phases.front().attention = kernelNamed(manifest, "window_lse");
+  second.phases.front().attention = kernelNamed(manifest, "other_lse");
   manifest.rules.push_back(second);
   return manifest;
 }

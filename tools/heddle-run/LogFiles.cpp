@@ -7,7 +7,6 @@
 
 #include "LogFiles.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -103,19 +102,17 @@ Status checkLogFiles(const RunOptions &options) {
             " would both write to " +
             (*logs[i].name == "-" ? "standard output" : *logs[i].name) +
             "; give each its own file");
-  // The answer, or its JSON, goes there as well.
+  // The answer, or its JSON, goes there as well, over the log's first lines. A
+  // name such as /dev/fd/3 says what is meant.
   const File output(STDOUT_FILENO);
   for (const Log &log : logs)
-    if (*log.name != "-" && output.isRegular() && log.file == output)
+    if (*log.name != "-" && !log.name->starts_with("/dev/") &&
+        output.isRegular() && log.file == output)
       return Error(std::string(log.flag) +
-                   " and standard output would both "
-                   "write to " +
-                   *log.name + "; give each its own file");
+                   " and standard output would both write to " + *log.name +
+                   "; give each its own file");
   // An input would be lost, and weights that are mapped into memory vanish.
   const std::vector<File> inputs = inputsOf(options);
-  if (output.isRegular() && std::ranges::find(inputs, output) != inputs.end())
-    return Error("standard output is a file that this run reads; write "
-                 "elsewhere");
   for (const Log &log : logs)
     for (const File &input : inputs)
       if (log.file == input)

@@ -234,8 +234,6 @@ TEST(CommandLine, EachLogHasAFileOfItsOwn) {
       {"hello --steps-json " + in + "a.log >> " + in + "hard.log",
        "--steps-json and standard output would both write to " + in + "a.log" +
            own},
-      {"hello --commit-order " + in + "order.txt >> " + in + "order.txt",
-       "standard output is a file that this run reads; write elsewhere"},
       {"hello --commit-order " + in + "order.txt --trace " + in + "./order.txt",
        "--trace: " + in + "./order.txt" + read},
       {"--trace " + in + "order.txt < " + in + "order.txt",

@@ -104,6 +104,11 @@ LogicalResult AttentionTask::verifyForm() {
            << "has no form for warpgroups: heads share lists for groups of "
            << kernel.getRowsInStep()
            << " rows; they are to be 16, 32 or a multiple of 64";
+  if (tiling.getCheckSums() && !element.isBF16())
+    return kernel.emitOpError()
+           << "has no form for warpgroups: sums of weights that no maximum "
+              "bounds are to be checked, for which "
+           << element << " has not the exponents";
   if (sharedLists && isPersistent())
     return kernel.emitOpError(
         "has no form for warpgroups: heads share lists, which leaves some "

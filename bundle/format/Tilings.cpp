@@ -58,6 +58,7 @@ template <typename V> void fields(V &v, TilingRule &x) {
   optional(v, "shared", x.shared);
   optional(v, "packed", x.packed);
   optional(v, "masked", x.masked);
+  optional(v, "check_sums", x.checkSums);
   optional(v, "blocks", x.blocks, anyNumber);
   optional(v, "cluster", x.cluster, anyNumber);
   optional(v, "key_shares", x.keyShares, anyNumber);
@@ -87,6 +88,17 @@ static std::string entryProblem(const TilingRule &rule) {
            (rule.shared ? "shared" : "over \"" + rule.over + "\"") +
            ": rows of several query heads are packed over all keys and ranges, "
            "which these heads have in common; leave it out";
+  if (rule.checkSums && (rule.element != "bf16" || rule.over == "scores"))
+    return "check_sums is false " +
+           (rule.element != "bf16" ? "for " + rule.element
+                                   : "with over \"scores\"") +
+           ": sums of weights that no maximum bounds need bf16's exponents, "
+           "and attention; leave it out";
+  if (rule.cluster == 2 && rule.headDim / step % rule.cluster)
+    return "cluster is 1 with head_dim " + std::to_string(rule.headDim) +
+           ", not " + std::to_string(rule.cluster) +
+           ": the blocks of a cluster bring equal numbers of panels of 64 "
+           "channels";
   return "";
 }
 

@@ -33,7 +33,10 @@
 // first. "query_stages" is 0 (as without it), or blocks go on to further tiles
 // of rows, whose queries are brought ahead to so many stages. "shared" is true
 // for kernels whose query heads share lists, and for no others; these have no
-// "query_stages".
+// "query_stages". "check_sums" is true where a row's reference is raised by its
+// sum instead of maxima of each tile: for bf16, for kernels that write no
+// log-sum-exp and have no functions of logits, and for no others; such entries
+// stand before those for all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,6 +66,7 @@ struct TilingRule {
   int64_t keyShares = 1, leastKeys = 0, queryStages = 0;
   bool packed = false;
   bool masked = false;
+  bool checkSums = false;
   /// Where its entry begins in the text of its table, from 1; 0: nowhere.
   int64_t line = 0, column = 0;
 

@@ -36,7 +36,8 @@ TEST(Tilings, AreRead) {
   auto rules = tilingsFromJson(tableOf(
       ruleWith(R"("head_dim": 128)") + "," +
       ruleWith(R"("head_dim": 64, "over": "range", "copies": "tma",)"
-               R"("query_stages": 2, "positions": true, "masked": true)")));
+               R"("query_stages": 2, "positions": true, "masked": true,)"
+               R"("check_sums": true)")));
   ASSERT_TRUE(rules) << rules.error().text();
   ASSERT_EQ(rules->size(), 2u);
   EXPECT_EQ((*rules)[0].over, "all");
@@ -46,7 +47,8 @@ TEST(Tilings, AreRead) {
   EXPECT_EQ((*rules)[1].over, "range");
   EXPECT_EQ((*rules)[1].queryStages, 2);
   EXPECT_TRUE((*rules)[1].tma && (*rules)[1].positions && (*rules)[1].masked);
-  EXPECT_FALSE((*rules)[0].masked);
+  EXPECT_FALSE((*rules)[0].masked || (*rules)[0].checkSums);
+  EXPECT_TRUE((*rules)[1].checkSums);
   EXPECT_EQ(refusal(tableOf("")), "");
 }
 
@@ -110,6 +112,33 @@ TEST(Tilings, NumbersAreInTheirRanges) {
     EXPECT_EQ(refusal(tableOf(good + "," + bad)),
               "a table of tilings: wgmma[1]: " + std::string(says));
   }
+}
+
+TEST(Tilings, SumsAreCheckedInBf16) {
+  std::string half = ruleWith(R"("head_dim": 64, "check_sums": true)");
+  EXPECT_EQ(refusal(tableOf(half)), "");
+  half.replace(half.find("bf16"), 4, "f16");
+  EXPECT_EQ(
+      refusal(tableOf(half)),
+      "a table of tilings: wgmma[0]: check_sums is false for f16: sums of "
+      "weights that no maximum bounds need bf16's exponents, and "
+      "attention; leave it out");
+  EXPECT_EQ(refusal(tableOf(ruleWith(
+                R"("head_dim": 64, "over": "scores", "check_sums": true)"))),
+            "a table of tilings: wgmma[0]: check_sums is false with over "
+            "\"scores\": sums of weights that no maximum bounds need bf16's "
+            "exponents, and attention; leave it out");
+}
+
+TEST(Tilings, BlocksOfAClusterBringEqualPanels) {
+  EXPECT_EQ(refusal(tableOf(
+                ruleWith(R"("head_dim": 128, "copies": "tma", "cluster": 2)"))),
+            "");
+  EXPECT_EQ(refusal(tableOf(
+                ruleWith(R"("head_dim": 64, "copies": "tma", "cluster": 2)"))),
+            "a table of tilings: wgmma[0]: cluster is 1 with head_dim 64, not "
+            "2: the blocks of a cluster bring equal numbers of panels of 64 "
+            "channels");
 }
 
 TEST(Tilings, SaysWhichFormOfAKernel) {

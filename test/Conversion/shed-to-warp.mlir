@@ -213,6 +213,92 @@ shed.kernel @capped attention element(bf16) head_dim(128) tiling(#shed.wgmma_til
 
 // -----
 
+// Sums are checked, not maxima of each tile: a part's weights are relative to what
+// its rows have, and only where a sum gets too large products on their way are
+// waited for, maxima raised to the part's and the part weighed anew. Products of
+// the first part are of a fragment, those behind it fly in either branch.
+// CHECK-LABEL: llvm.func @checked
+// CHECK: scf.for {{.*}} iter_args(%[[C:.*]] = %{{.*}}, %[[M:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}})
+// CHECK: warp.wait
+// CHECK-NOT: warp.reduce max
+// CHECK: %[[PART:.*]] = warp.slice %[[WHOLE:.*]] from 0
+// CHECK: %[[W:.*]] = warp.map(%[[PART]], %[[M]])
+// CHECK: math.exp2
+// CHECK: %[[SUM:.*]] = warp.reduce add %[[W]] into %[[L]]
+// CHECK: arith.cmpf ogt
+// CHECK: %[[LARGE:.*]] = warp.any
+// CHECK: %[[OF0:.*]]:4 = scf.if %[[LARGE]] -> (!warp.fragment<128, f32>,
+// CHECK-NOT: warp.wait
+// CHECK: warp.combine max %[[SUM]]
+// CHECK: %[[TOP:.*]] = warp.reduce max %[[PART]]
+// CHECK: warp.combine max %[[TOP]]
+// CHECK: arith.select
+// CHECK: warp.map(%[[C]],
+// CHECK: %[[AGAIN:.*]] = warp.map(%[[PART]],
+// CHECK: warp.reduce add %[[AGAIN]]
+// CHECK: else
+// CHECK-NEXT: scf.yield %[[C]], %[[M]], %[[SUM]], %[[W]]
+// CHECK: warp.round %[[OF0]]#3
+// CHECK: %[[F0:.*]] = warp.multiply {{.*}} plus %[[OF0]]#0
+// CHECK: warp.slice %[[WHOLE]] from 64
+// CHECK: %[[OF1:.*]]:4 = scf.if {{.*}} -> (!warp.flying<128, held = 16>,
+// CHECK: %[[THERE:.*]] = warp.wait %[[F0]]
+// CHECK: %[[SCALED:.*]] = warp.map(%[[THERE]],
+// CHECK: warp.resume %[[F0]] with %[[SCALED]]
+// CHECK: else
+// CHECK-NEXT: scf.yield %[[F0]],
+// CHECK: warp.multiply {{.*}} from 64 plus %[[OF1]]#0
+// CHECK: warp.wait
+shed.kernel @checked attention element(bf16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 2, keys = 128, stages = 2, parts = 2, producer_registers = 40, consumer_registers = 232, check_sums = true>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
+// expected-error @+1 {{has no form for warpgroups: 2 blocks of a cluster bring equal numbers of panels of 64 channels, and 64 channels have 1}}
+shed.kernel @narrow_in_clusters attention element(bf16) head_dim(64) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232, tma = true, cluster = 2>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
+// expected-error @+1 {{has no form for warpgroups: sums of weights that no maximum bounds are to be checked, for which 'f16' has not the exponents}}
+shed.kernel @checked_in_f16 attention element(f16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232, check_sums = true>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, f16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, f16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, f16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, f16>, !shed.tile<keys, channels, f16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, f16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
 // f16 has not the exponents for weights without a maximum, and a cap of 60 allows
 // weights that not even f32 could add up.
 // CHECK-LABEL: llvm.func @narrow

@@ -104,6 +104,17 @@ LogicalResult AttentionTask::verifyForm() {
            << "has no form for warpgroups: heads share lists for groups of "
            << kernel.getRowsInStep()
            << " rows; they are to be 16, 32 or a multiple of 64";
+  if (tiling.getCheckSums() && !element.isBF16())
+    return kernel.emitOpError()
+           << "has no form for warpgroups: sums of weights that no maximum "
+              "bounds are to be checked, for which "
+           << element << " has not the exponents";
+  if (channels / 64 % tiling.getCluster())
+    return kernel.emitOpError()
+           << "has no form for warpgroups: " << tiling.getCluster()
+           << " blocks of a cluster bring equal numbers of panels of 64 "
+              "channels, and "
+           << channels << " channels have " << channels / 64;
   if (sharedLists && isPersistent())
     return kernel.emitOpError(
         "has no form for warpgroups: heads share lists, which leaves some "

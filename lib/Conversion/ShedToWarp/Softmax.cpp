@@ -24,6 +24,11 @@ using Values = NVVMBuilder::Values;
 /// rescalings.
 static constexpr float slack = 8.0f;
 
+/// What a lane's part of a row's sum may reach where sums are checked: far from
+/// all that bf16 and f32 do not hold, and so far from 1 that hardly any tile
+/// behind the first one gets there.
+static constexpr float mostSum = 0x1p40f;
+
 static constexpr float infinity = std::numeric_limits<float>::infinity();
 
 /// Puts `none` where a key lies behind the last one, or is skipped.
@@ -57,10 +62,34 @@ static Value maskEnd(WarpBuilder &v, const AttentionTask &t, Value all,
       [&]() -> Values { return {all}; })[0];
 }
 
+static Value scale(WarpBuilder &v, Value fragment, Value rows) {
+  return v.map(fragment.getType(), {fragment, rows},
+               [&](ValueRange element, Value, Value) {
+                 return v.mulf(element[0], element[1]);
+               });
+}
+
+/// What sums are to be multiplied by where weights become relative to `after`.
+static Value ratioOf(WarpBuilder &v, Value before, Value after) {
+  return v.map(v.fragment(1), {before, after},
+               [&](ValueRange element, Value, Value) -> Value {
+                 return math::Exp2Op::create(v.b,
+                                             v.subf(element[0], element[1]));
+               });
+}
+
+/// The largest logit of each row, in all of its lanes.
+static Value topOf(WarpBuilder &v, Value logits, Value factor) {
+  Value top =
+      v.combine(warp::Combine::Max, v.reduce(warp::Combine::Max, logits));
+  return v.map(v.fragment(1), top, [&](ValueRange element, Value, Value) {
+    return v.mulf(element[0], factor);
+  });
+}
+
 /// Raises the maxima to `top`, where a row of the warp has fallen behind too
 /// far.
-static RunningSoftmax rescale(WarpBuilder &v, const AttentionTask &t,
-                              RunningSoftmax state, Value top) {
+static RunningSoftmax rescale(WarpBuilder &v, RunningSoftmax state, Value top) {
   Value behind = v.map(v.fragment(1, v.i1()), {top, state.maximum},
                        [&](ValueRange element, Value, Value) {
                          return v.compare(CmpFPredicate::OGT, element[0],
@@ -77,19 +106,68 @@ static RunningSoftmax rescale(WarpBuilder &v, const AttentionTask &t,
                   [&](ValueRange element, Value, Value) {
                     return v.select(element[0], element[1], element[2]);
                   });
-        Value ratio = v.map(v.fragment(1), {state.maximum, maximum},
-                            [&](ValueRange element, Value, Value) -> Value {
-                              return math::Exp2Op::create(
-                                  v.b, v.subf(element[0], element[1]));
-                            });
-        auto times = [&](ValueRange element, Value, Value) {
-          return v.mulf(element[0], element[1]);
-        };
-        return {v.map(v.fragment(t.channels), {state.context, ratio}, times),
-                maximum, v.map(v.fragment(1), {state.sum, ratio}, times)};
+        Value ratio = ratioOf(v, state.maximum, maximum);
+        return {scale(v, state.context, ratio), maximum,
+                scale(v, state.sum, ratio)};
       },
       [&] { return before; });
   return RunningSoftmax(after);
+}
+
+/// The weights of logits, relative to a maximum.
+static Value weigh(WarpBuilder &v, Value logits, Value factor, Value maximum) {
+  return v.map(logits.getType(), {logits, maximum},
+               [&](ValueRange element, Value, Value) -> Value {
+                 return math::Exp2Op::create(
+                     v.b, math::FmaOp::create(v.b, element[0], factor,
+                                              v.negf(element[1])));
+               });
+}
+
+/// The weights of a part of a tile, relative to maxima of parts before, and
+/// sums with them. Where a row's sum gets too large, its maximum is raised to
+/// the part's, all that is summed so far is scaled and the part weighed anew.
+/// `context`: products of the parts before, perhaps on their way.
+static Value weighBySums(WarpBuilder &v, Value logits, Value factor,
+                         RunningSoftmax &state, Value &context) {
+  auto isTooLarge = [&](Value sum) {
+    return v.map(
+        v.fragment(1, v.i1()), sum, [&](ValueRange element, Value, Value) {
+          return v.compare(CmpFPredicate::OGT, element[0], v.real(mostSum));
+        });
+  };
+  Value weights = weigh(v, logits, factor, state.maximum);
+  Value sum = v.reduce(warp::Combine::Add, weights, state.sum);
+  Value large = warp::AnyOp::create(v.b, v.i1(), isTooLarge(sum));
+  Values before = {context, state.maximum, sum, weights};
+  Values after = v.choose(
+      large, TypeRange(ValueRange(before)),
+      [&]() -> Values {
+        const bool flies = isa<warp::FlyingType>(context.getType());
+        Value sums = flies ? v.wait(context) : context;
+        // Only those rows, so that a row's bits do not depend on the others.
+        Value maximum =
+            v.map(v.fragment(1),
+                  {isTooLarge(v.combine(warp::Combine::Max, sum)),
+                   topOf(v, logits, factor), state.maximum},
+                  [&](ValueRange element, Value, Value) {
+                    return v.select(element[0], v.maxf(element[1], element[2]),
+                                    element[2]);
+                  });
+        Value ratio = ratioOf(v, state.maximum, maximum);
+        sums = scale(v, sums, ratio);
+        if (flies)
+          sums = warp::ResumeOp::create(v.b, context.getType(), context, sums);
+        Value again = weigh(v, logits, factor, maximum);
+        return {sums, maximum,
+                v.reduce(warp::Combine::Add, again, scale(v, state.sum, ratio)),
+                again};
+      },
+      [&] { return before; });
+  context = after[0];
+  state.maximum = after[1];
+  state.sum = after[2];
+  return after[3];
 }
 
 /// Adds a tile of keys. Source: online normaliser calculation for softmax
@@ -98,16 +176,13 @@ static Results update(RewriteBuilder &v, const AttentionTask &t,
                       RunningSoftmax state, const LogitParts &logits,
                       Value values, const TileKeys &keys) {
   const bool endMasked = matchPattern(logits.masked, m_One()) && !keys.skips();
+  const bool checksSums = t.tiling.getCheckSums() && !t.bounded;
   Value whole = logits.parts[0];
   if (!t.bounded) {
     if (!endMasked)
       whole = maskEnd(v, t, whole, -infinity, keys);
-    Value top =
-        v.combine(warp::Combine::Max, v.reduce(warp::Combine::Max, whole));
-    top = v.map(v.fragment(1), top, [&](ValueRange element, Value, Value) {
-      return v.mulf(element[0], logits.factor);
-    });
-    state = rescale(v, t, state, top);
+    if (!checksSums)
+      state = rescale(v, state, topOf(v, whole, logits.factor));
   }
 
   // The products of a part run while the exponentials of the next are computed,
@@ -115,28 +190,26 @@ static Results update(RewriteBuilder &v, const AttentionTask &t,
   const int64_t columns = t.tiling.getKeys() / t.tiling.getParts();
   Value sums = state.context;
   for (int64_t i = 0; i < t.tiling.getParts(); ++i) {
-    TileKeys part = keys;
-    Values inputs;
+    Value part =
+        t.bounded ? logits.parts[i] : v.slice(whole, i * columns, columns);
+    Value weights;
     if (t.bounded) {
-      inputs = {logits.parts[i]};
-      v.behind({inputs[0], logits.factor, values, sums, keys.left});
-      part = keys.part(v, i * columns, columns);
-    } else {
-      inputs = {v.slice(whole, i * columns, columns), state.maximum};
-    }
-    Value weights = v.map(
-        v.fragment(columns), inputs,
-        [&](ValueRange element, Value, Value) -> Value {
-          if (t.bounded)
+      v.behind({part, logits.factor, values, sums, keys.left});
+      const TileKeys own = keys.part(v, i * columns, columns);
+      weights = v.map(
+          part.getType(), part, [&](ValueRange element, Value, Value) -> Value {
             return math::Exp2Op::create(v.b, v.mulf(element[0], logits.factor));
-          return math::Exp2Op::create(
-              v.b, math::FmaOp::create(v.b, element[0], logits.factor,
-                                       v.negf(element[1])));
-        });
-    // Behind the exponentials, so that these run among what leads to them.
-    if (t.bounded && !endMasked)
-      weights = maskEnd(v, t, weights, 0.0f, part);
-    state.sum = v.reduce(warp::Combine::Add, weights, state.sum);
+          });
+      // Behind the exponentials, so that these run among what leads to them.
+      if (!endMasked)
+        weights = maskEnd(v, t, weights, 0.0f, own);
+    } else if (checksSums) {
+      weights = weighBySums(v, part, logits.factor, state, sums);
+    } else {
+      weights = weigh(v, part, logits.factor, state.maximum);
+    }
+    if (!checksSums)
+      state.sum = v.reduce(warp::Combine::Add, weights, state.sum);
     Value rounded =
         warp::RoundOp::create(v.b, v.fragment(columns, t.element), weights);
     sums = v.multiply(rounded, values, sums, false, i * columns);

@@ -146,9 +146,20 @@ struct LowerWait : ThreadPattern<warp::WaitOp> {
   }
 };
 
+struct LowerResume : ThreadPattern<warp::ResumeOp> {
+  using ThreadPattern::ThreadPattern;
+  SmallVector<Values> rewrite(warp::ResumeOp, Adaptor adaptor,
+                              ThreadBuilder &) const override {
+    Values result(adaptor.getSums());
+    llvm::append_range(result, adaptor.getFlying().drop_front(result.size()));
+    return {result};
+  }
+};
+
 } // namespace
 
 void mlir::heddle::populateProductPatterns(const TypeConverter &converter,
                                            Patterns &patterns) {
-  patterns.add<LowerMultiply, LowerWait>(converter, patterns.getContext());
+  patterns.add<LowerMultiply, LowerWait, LowerResume>(converter,
+                                                      patterns.getContext());
 }

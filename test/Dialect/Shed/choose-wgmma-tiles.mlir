@@ -92,6 +92,20 @@
 // LISTS-LABEL: shed.kernel @shared_by_48
 // LISTS-SAME: #shed.mma_tiling
 
+// RUN: heddle-opt %t/checked.mlir --shed-choose-wgmma-tiles=table=%t/checked.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=CHECKED
+// RUN: sed 's/"element": "bf16", "check_sums"/"element": "f16", "check_sums"/' %t/checked.json > %t/checked_f16.json
+// RUN: not heddle-opt %t/checked.mlir --shed-choose-wgmma-tiles=table=%t/checked_f16.json 2>&1 | FileCheck %s --check-prefix=CHECKED_F16
+
+// Sums instead of maxima: not where log-sum-exps are written, nor of functions of
+// logits, which have the entry behind.
+// CHECKED-LABEL: shed.kernel @plain
+// CHECKED-SAME: parts = 4, producer_registers = 40, consumer_registers = 232, check_sums = true>
+// CHECKED-LABEL: shed.kernel @with_lse
+// CHECKED-SAME: parts = 2, producer_registers = 40, consumer_registers = 232>
+// CHECKED-LABEL: shed.kernel @of_functions
+// CHECKED-SAME: parts = 2, producer_registers = 40, consumer_registers = 232>
+// CHECKED_F16: error: {{.*}}checked_f16.json: a table of tilings: wgmma[0]: check_sums is false for f16: sums of weights that no maximum bounds need bf16's exponents, and attention; leave it out
+
 // RUN: heddle-opt %t/select.mlir --shed-choose-wgmma-tiles=table=%t/select.json --shed-choose-mma-tiles | FileCheck %s --check-prefix=SELECT
 
 // Selection for groups of at most 128 rows, larger ones are left; heads may share
@@ -304,6 +318,55 @@ shed.kernel @shared_by_48 attention element(bf16) head_dim(128) shared_lists enc
     %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
     %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
     %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+//--- checked.json
+{"wgmma": [{"element": "bf16", "check_sums": true, "head_dim": 128, "consumers": 2, "keys": 128, "stages": 2, "parts": 4,
+            "producer_registers": 40, "consumer_registers": 232},
+           {"element": "bf16", "head_dim": 128, "consumers": 2, "keys": 128, "stages": 2, "parts": 2,
+            "producer_registers": 40, "consumer_registers": 232}]}
+//--- checked.mlir
+shed.kernel @plain attention element(bf16) head_dim(128) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+shed.kernel @with_lse attention element(bf16) head_dim(128) writes_lse {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+shed.kernel @of_functions attention element(bf16) head_dim(128) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %f = shed.scores %l at %keys (%logit) {
+      %bound = math.tanh %logit : f32
+      shed.yield %bound : f32
+    }
+    %n = shed.softmax_update %s, %f, %v : !shed.tile<keys, channels, bf16>
     shed.yield %n : !shed.softmax
   }
   shed.store %s1

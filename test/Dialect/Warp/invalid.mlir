@@ -225,3 +225,11 @@ func.func @columns_of_a_batch(%output: !llvm.ptr<1>, %sums: !warp.fragment<1, f3
   warp.store_column %sums, %output[%zero] limit(%zero) batch(%zero, %stride) of 128 : !warp.fragment<1, f32>, !llvm.ptr<1>
   return
 }
+
+// -----
+
+func.func @resumes_wider(%flying: !warp.flying<128, held = 16>, %sums: !warp.fragment<64, f32>) {
+  // expected-error @+1 {{changes the number of columns}}
+  %0 = warp.resume %flying with %sums : !warp.flying<128, held = 16>, !warp.fragment<64, f32>
+  return
+}

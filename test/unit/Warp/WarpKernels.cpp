@@ -183,7 +183,8 @@ std::string textOf(const shed::WgmmaRule &rule) {
          (rule.keyShares > 1
               ? ", key_shares = " + std::to_string(rule.keyShares)
               : "") +
-         (rule.packed ? ", packed = true" : "");
+         (rule.packed ? ", packed = true" : "") +
+         (rule.checkSums ? ", check_sums = true" : "");
 }
 
 std::string overOf(const shed::WgmmaRule &rule) {
@@ -257,6 +258,17 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
                                         fromHalf(bf16, query.at(i, j)));
   fill(key, p.n, narrow);
   fill(value, p.n, narrow);
+  if (p.level || p.rise) {
+    auto number = [](int64_t i) { return static_cast<double>(i); };
+    for (int64_t i = 0; i < p.rows; ++i)
+      for (int64_t j = 0; j < wide; j += headDim)
+        query.at(i, j) = toHalf(bf16, i % 2 ? -1.0f : 1.0f);
+    for (int64_t i = 0; i < p.n; ++i)
+      for (int64_t j = 0; j < narrow; j += headDim)
+        key.at(i, j) = toHalf(
+            bf16, static_cast<float>(
+                      (p.level + p.rise * number(i) / number(p.n)) / p.scale));
+  }
   std::vector<float> lse(static_cast<size_t>(p.heads * p.rows) + 1, -12345.0f);
 
   ::heddle::abi::AttentionArgs args{};
@@ -432,7 +444,8 @@ std::vector<uint16_t> WarpKernels::check(const Compiled &code, bool bf16,
   // Weights and outputs are rounded to 8 bits (bf16) or 11.
   EXPECT_LT(worst, (bf16 ? 0.02 : 0.004) * p.spread);
   // The machine's tanh is within 2^-11.
-  EXPECT_LT(worstLse, 2e-4 * p.spread * p.spread + p.cap / 1024);
+  EXPECT_LT(worstLse, 2e-4 * p.spread * p.spread + p.cap / 1024 +
+                          1e-6 * (std::fabs(p.level) + std::fabs(p.rise)));
   // Nothing else is written.
   for (int64_t row = 0; row < p.rows; ++row)
     for (int64_t column = wide; column < output.stride; ++column)

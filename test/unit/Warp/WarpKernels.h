@@ -94,6 +94,9 @@ struct Problem {
   std::vector<bundle::Term> within = {}; ///< what keys of lists have to be in
   /// Blocks of a persistent kernel, or clusters if it has such.
   int64_t blocks = 3;
+  /// What is added to logits of even rows, and subtracted from odd rows', so
+  /// that they are large, and how much more from the first key to the last.
+  double level = 0, rise = 0;
 };
 
 /// Random lists, one for a group of rows and a head, or those that share it.

@@ -307,6 +307,68 @@ TEST_F(WarpKernels, RowsAreOnTheirOwn) {
   EXPECT_EQ(row, check(code, true, 64, problem, 1));
 }
 
+/// References that are raised by sums, not by maxima of each tile: logits that
+/// grow along the keys, fall, are all large or all far below 0, rows of both
+/// kinds side by side; tiles in parts, so that products are on their way or are
+/// not; ends within a tile and rows that have no key of the first tiles, or
+/// none at all; NaN.
+TEST_F(WarpKernels, ChecksSums) {
+  uint64_t seed = 1;
+  for (const char *parts : {"1", "2", "4"}) {
+    SCOPED_TRACE(parts);
+    const std::string tiling =
+        std::string("consumers = 1, keys = 64, stages = 2, producer_registers "
+                    "= 40, consumer_registers = 208, check_sums = true, "
+                    "parts = ") +
+        parts;
+    Compiled dense = compile("bf16", 64, tiling), list, near, none;
+    list = compile("bf16", 64, tiling, "list<0, group = 64>");
+    near = compile(
+        "bf16", 64, tiling,
+        {{"sinks<3>"},
+         {"window<40>", "[#shed.sinks<3>]", "within #shed.window<40>"}});
+    none = compile("bf16", 64, tiling,
+                   {{"list<0, group = 64>", "", "within #shed.window<10>"}},
+                   "int32");
+    ASSERT_FALSE(dense.ptx.empty() || list.ptx.empty() || near.ptx.empty() ||
+                 none.ptx.empty());
+    for (auto [level, rise] :
+         {std::pair(0.0, 0.0), std::pair(0.0, 300.0), std::pair(0.0, -300.0),
+          std::pair(500.0, 0.0), std::pair(-500.0, 900.0)}) {
+      SCOPED_TRACE(std::to_string(level) + ", " + std::to_string(rise));
+      Problem problem{330, 70, 2, 1, 0.125f};
+      problem.level = level;
+      problem.rise = rise;
+      check(dense, true, 64, problem, seed++);
+      problem.n = 33;
+      check(dense, true, 64, problem, seed++);
+      problem.n = problem.rows = 150;
+      for (int64_t keep : {1, 130}) {
+        Lists lists{64, keep};
+        check(list, true, 64, problem, seed++, nullptr, &lists);
+      }
+      Problem within = problem;
+      within.within = {{::heddle::bundle::Term::Kind::Window, 10}};
+      Lists lists{64, 20};
+      check(none, true, 64, within, seed++, nullptr, &lists);
+      problem.window = 40;
+      problem.sinks = 3;
+      check(near, true, 64, problem, seed++);
+    }
+    // Far apart without any order, and NaN in the rows after the first one.
+    Problem apart{200, 66, 1, 1, 0.125f, 6};
+    check(dense, true, 64, apart, seed++);
+    apart.others = NAN;
+    check(dense, true, 64, apart, seed++);
+    // What a row gets does not depend on those that are raised beside it.
+    Problem own{330, 16, 1, 1, 0.125f};
+    own.rise = 100;
+    const auto row = check(dense, true, 64, own, 1);
+    own.others = 8;
+    EXPECT_EQ(row, check(dense, true, 64, own, 1));
+  }
+}
+
 /// A soft cap.
 static std::string capOf(const std::string &cap) {
   return "(%logit) {\n%c = arith.constant " + cap +
@@ -567,6 +629,8 @@ TEST_F(WarpKernels, AssemblerFindsNothingSlow) {
     if (rule.over != "scores" && !rule.shared) {
       const int headDim = static_cast<int>(rule.headDim);
       judge(rule.element, headDim, textOf(rule), {{overOf(rule)}});
+      if (rule.checkSums)
+        continue; // not of functions
       // With and, in f16 and beyond its reach, without bounds.
       for (const char *cap : {"30", "60"})
         judge(rule.element, headDim, textOf(rule), {{overOf(rule)}},

@@ -128,7 +128,8 @@ LogicalResult WgmmaTilingAttr::verify(EmitError emitError, int64_t consumers,
                                       int64_t consumerRegisters, int64_t blocks,
                                       bool tma, int64_t cluster,
                                       int64_t keyShares, int64_t leastKeys,
-                                      int64_t queryStages, bool packed) {
+                                      int64_t queryStages, bool packed,
+                                      bool checkSums) {
   ::heddle::bundle::TilingRule rule;
   rule.consumers = consumers;
   rule.keys = keys;
@@ -143,6 +144,7 @@ LogicalResult WgmmaTilingAttr::verify(EmitError emitError, int64_t consumers,
   rule.leastKeys = leastKeys;
   rule.queryStages = queryStages;
   rule.packed = packed;
+  rule.checkSums = checkSums;
   std::string problem = ::heddle::bundle::tilingProblem(rule);
   return problem.empty() ? success() : LogicalResult(emitError() << problem);
 }

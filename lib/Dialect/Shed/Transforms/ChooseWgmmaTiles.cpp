@@ -202,6 +202,15 @@ static bool suitsSelection(const WgmmaRule &rule, KernelOp kernel) {
               .wasInterrupted();
 }
 
+/// Whether a kernel's logits are products as they are, and nobody reads its
+/// sums.
+static bool hasSumsToCheck(KernelOp kernel) {
+  return !kernel.getWritesLse() &&
+         !kernel.getBody()
+              .walk([](ScoresOp) { return WalkResult::interrupt(); })
+              .wasInterrupted();
+}
+
 /// Whether the way by warpgroups has a form for the kernel and all of its ops,
 /// with this rule.
 static bool suits(const WgmmaRule &rule, KernelOp kernel) {
@@ -214,7 +223,8 @@ static bool suits(const WgmmaRule &rule, KernelOp kernel) {
       rule.shared != kernel.getSharedLists() || kernel.getPerLayer() ||
       kernel.getHeadDim() % 64 ||
       (rule.keyShares > 1 && (!kernel.getSomeRows() || kernel.hasLists())) ||
-      (kernel.scoresPositions() && !rule.positions))
+      (kernel.scoresPositions() && !rule.positions) ||
+      (rule.checkSums && !hasSumsToCheck(kernel)))
     return false;
   Loops loops = loopsOf(kernel);
   auto fromList = [](ForKeysOp loop) {
@@ -305,7 +315,7 @@ struct ChooseWgmmaTiles
         rule.cluster, rule.keyShares,
         rule.keyShares > 1 ? std::max<int64_t>(rule.leastKeys, 1)
                            : rule.leastKeys,
-        rule.queryStages, rule.packed);
+        rule.queryStages, rule.packed, rule.checkSums);
     if (!tiling)
       return failure();
     kernel.setTilingAttr(tiling);

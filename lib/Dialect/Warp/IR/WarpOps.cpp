@@ -194,6 +194,12 @@ LogicalResult WaitOp::verify() {
   return success();
 }
 
+LogicalResult ResumeOp::verify() {
+  if (getFlying().getType().getColumns() != getSums().getType().getColumns())
+    return emitOpError("changes the number of columns");
+  return success();
+}
+
 /// Checks that there are as many `rows`, if any, as the tile has.
 static LogicalResult verifyRows(Operation *op, Value rows, TileType tile) {
   if (!rows)

@@ -196,7 +196,9 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
       to a ring of so many stages, up to 4. Not where heads share lists;
     * `packed`: with `key_shares`, a tile's rows are of all query heads that share
       a key head, those of a row of the sequence one after the other, so that few
-      rows fill tiles and keys are read once for these heads.
+      rows fill tiles and keys are read once for these heads;
+    * `check_sums`: what weights are relative to is raised, in bf16, where a row's sum
+      gets large, not by the maxima of each tile's logits.
   }];
   let parameters = (ins
       "int64_t":$consumers, "int64_t":$keys, "int64_t":$stages,
@@ -208,7 +210,8 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
       DefaultValuedParameter<"int64_t", "1">:$key_shares,
       DefaultValuedParameter<"int64_t", "0">:$least_keys,
       DefaultValuedParameter<"int64_t", "0">:$query_stages,
-      DefaultValuedParameter<"bool", "false">:$packed);
+      DefaultValuedParameter<"bool", "false">:$packed,
+      DefaultValuedParameter<"bool", "false">:$check_sums);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -147,6 +147,20 @@ def Warp_WaitOp : Warp_Op<"wait"> {
   let hasVerifier = 1;
 }
 
+def Warp_ResumeOp : Warp_Op<"resume", [
+    Pure, AllTypesMatch<["flying", "result"]>]> {
+  let summary = "products that were waited for, with other sums";
+  let description = [{
+    Where one branch had to wait for products and has changed their sums, and the
+    other has not, both give products that may still be on their way.
+  }];
+  let arguments = (ins Warp_FlyingType:$flying, Warp_Float32Fragment:$sums);
+  let results = (outs Warp_FlyingType:$result);
+  let assemblyFormat =
+      "$flying `with` $sums attr-dict `:` type($flying) `,` type($sums)";
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Global memory
 //===----------------------------------------------------------------------===//

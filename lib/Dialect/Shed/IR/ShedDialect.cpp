@@ -122,14 +122,11 @@ LogicalResult MmaTilingAttr::verify(EmitError emitError, int64_t queryRows,
   return success();
 }
 
-LogicalResult WgmmaTilingAttr::verify(EmitError emitError, int64_t consumers,
-                                      int64_t keys, int64_t stages,
-                                      int64_t parts, int64_t producerRegisters,
-                                      int64_t consumerRegisters, int64_t blocks,
-                                      bool tma, int64_t cluster,
-                                      int64_t keyShares, int64_t leastKeys,
-                                      int64_t queryStages, bool packed,
-                                      bool checkSums) {
+LogicalResult WgmmaTilingAttr::verify(
+    EmitError emitError, int64_t consumers, int64_t keys, int64_t stages,
+    int64_t parts, int64_t producerRegisters, int64_t consumerRegisters,
+    int64_t blocks, bool tma, int64_t cluster, int64_t keyShares,
+    int64_t leastKeys, int64_t queryStages, bool packed, bool checkSums) {
   ::heddle::bundle::TilingRule rule;
   rule.consumers = consumers;
   rule.keys = keys;

@@ -14,6 +14,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -69,9 +70,17 @@ std::string numberProblem(const std::string &text, std::optional<T>) {
   return numberProblem(text, T());
 }
 
-/// Takes a number that a T, or what is in an optional, can hold.
+/// Takes a number that a T, or what is in an optional, can hold. Its leading
+/// zeros go: the library takes 010 for 8.
 template <typename T> CLI::Validator isNumber() {
-  auto check = [](std::string &text) { return numberProblem(text, T()); };
+  auto check = [](std::string &text) {
+    std::string problem = numberProblem(text, T());
+    const size_t zeros = text.starts_with('-') ? 1 : 0;
+    while (problem.empty() && text.size() > zeros + 1 && text[zeros] == '0' &&
+           std::isdigit(static_cast<unsigned char>(text[zeros + 1])))
+      text.erase(zeros, 1);
+    return problem;
+  };
   return CLI::Validator(check, "");
 }
 

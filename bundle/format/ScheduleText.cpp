@@ -8,6 +8,7 @@
 #include "bundle/format/ScheduleText.h"
 
 #include <algorithm>
+#include <charconv>
 
 using namespace heddle::bundle;
 
@@ -58,6 +59,30 @@ private:
 
 } // namespace
 
+/// What a string says, which MLIR writes with escapes: `\"`, `\\`, `\n`, `\t`
+/// and two hexadecimal digits.
+static std::string unescaped(std::string_view text) {
+  std::string said;
+  while (!text.empty()) {
+    int code = 0;
+    std::size_t used = 1;
+    char c = text[0];
+    if (c == '\\' && text.size() > 1) {
+      const char *digits = text.data() + 1;
+      used = 2;
+      c = text[1] == 'n' ? '\n' : text[1] == 't' ? '\t' : text[1];
+      if (text.size() > 2 &&
+          std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2) {
+        used = 3;
+        c = static_cast<char>(code);
+      }
+    }
+    said += c;
+    text.remove_prefix(used);
+  }
+  return said;
+}
+
 /// Reads the parameters of a head as far as they are well formed.
 static void readParameters(Tokens &tokens, std::string_view source,
                            TextHead &head) {
@@ -91,9 +116,12 @@ std::vector<TextHead> heddle::bundle::headsOf(std::string_view source) {
     if (!begins || token != "@")
       continue;
     std::string_view name = tokens.next();
-    if (name.size() > 1 && name.front() == '"')
-      name = name.substr(1, name.size() - 2);
-    TextHead head = {.name = std::string(name), .at = at, .parameters = {}};
+    const bool isString = name.size() > 1 && name.front() == '"';
+    TextHead head = {.name = isString
+                                 ? unescaped(name.substr(1, name.size() - 2))
+                                 : std::string(name),
+                     .at = at,
+                     .parameters = {}};
     token = tokens.next();
     if (token == "(")
       readParameters(tokens, source, head);

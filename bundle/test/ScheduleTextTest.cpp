@@ -40,6 +40,8 @@ heddle.schedule @plain { attend dense }
   EXPECT_EQ(heads[1].parameters.size(), 3u);
   EXPECT_EQ(heads[3].name, "plain");
   EXPECT_TRUE(heads[1].isWhole);
+  EXPECT_EQ(headsOf(R"(heddle.schedule @"a\22\\\n\t\C3\A9 \"b" {})")[0].name,
+            "a\"\\\n\t\xC3\xA9 \"b");
   // MLIR ends a comment at a carriage return, too.
   EXPECT_EQ(headsOf("// x\rheddle.schedule @a(x = 1) {}").size(), 1u);
   EXPECT_FALSE(headsOf("heddle.schedule @a(x = 1, y) {}")[0].isWhole);

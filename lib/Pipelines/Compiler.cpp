@@ -196,17 +196,19 @@ LogicalResult Compilation::runPlan() {
     return failure();
   auto plans = module.getOps<PlanOp>();
   assert(llvm::hasSingleElement(plans) && "parseSchedule leaves one schedule");
+  PlanOp made = *plans.begin();
+  auto selections = llvm::map_to_vector(
+      made.getOps<SelectionOp>(), [](SelectionOp op) { return op.getRule(); });
+  std::vector<bundle::Target> machines;
+  for (const TargetJob &job : jobs)
+    machines.push_back(describe(job, selections, options.encoding));
   bundle::Manifest &manifest = result.manifest;
-  manifest = exportManifest(*plans.begin());
-  manifest.producer = options.producer;
+  manifest = exportManifest(made, options.producer, std::move(machines));
   if (options.layers)
     if (auto rules = bundle::rulesOfLayers(manifest, *options.layers); !rules)
-      return (*plans.begin()).emitError(rules.error().text());
-  for (const TargetJob &job : jobs)
-    manifest.targets.push_back(
-        describe(job, manifest.selections, options.encoding));
-  for (auto [op, fallback] : llvm::zip_equal(
-           (*plans.begin()).getOps<FallbackOp>(), manifest.fallbacks))
+      return made.emitError(rules.error().text());
+  for (auto [op, fallback] :
+       llvm::zip_equal(made.getOps<FallbackOp>(), manifest.fallbacks))
     emitRemark(op.getLoc(), bundle::toString(manifest, fallback));
   plan = print(module);
   return reach(Level::Plan, "", ".mlir", plan);

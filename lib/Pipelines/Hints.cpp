@@ -7,6 +7,7 @@
 
 #include "Hints.h"
 
+#include "AlienWords.h"
 #include "Tokens.h"
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Dialect/Heddle/IR/Reference.h"
@@ -14,11 +15,9 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Error.h"
 #include "llvm/Support/Regex.h"
 
 using namespace mlir;
@@ -76,17 +75,6 @@ NamesAsWritten::NamesAsWritten(MLIRContext *context)
 //===----------------------------------------------------------------------===//
 
 namespace {
-
-/// A bracket that the token closes, before it.
-std::optional<size_t> openedBefore(ArrayRef<Token> tokens, size_t token) {
-  int depth = 0;
-  while (token-- > 0) {
-    depth += tokens[token].text == ")";
-    if (tokens[token].text == "(" && depth-- == 0)
-      return token;
-  }
-  return std::nullopt;
-}
 
 /// Whether an op begins with a word that makes no value. No clause does.
 bool beginsOp(MLIRContext *context, StringRef word) {
@@ -465,7 +453,8 @@ bool Hints::belongs(const Op &op, Diagnostic &error) const {
 
 /// Of a clause that says more of the word before it: says that it is written in
 /// parentheses behind that, if the op is good so. Or that the next word says
-/// more of it, and a comma is missing as well.
+/// more of it, and a comma is missing as well. Or behind which word that is not
+/// there.
 bool Hints::enclose(const Op &op, Diagnostic &error) const {
   const size_t end = op.endOfClause();
   if (end == op.at || !op.tokens[op.at - 1].isWord())
@@ -482,10 +471,20 @@ bool Hints::enclose(const Op &op, Diagnostic &error) const {
   }
   const std::string words =
       op.textOf(op.at - 1, op.at) + "(" + op.textOf(op.at, end) + ")";
-  if (!reads(op, op.with(op.at - 1, end, words)))
-    return false;
-  error << "; write " << words;
-  return true;
+  if (reads(op, op.with(op.at - 1, end, words))) {
+    error << "; write " << words;
+    return true;
+  }
+  for (StringRef word : allWords()) {
+    const std::string another =
+        (", " + word + "(" + op.textOf(op.at, end) + ")").str();
+    if (beginsOp(context, word) || !reads(op, op.with(op.at, end, another)))
+      continue;
+    error << "; write '" << another << "' behind '" << op.tokens[op.at - 1].text
+          << "'";
+    return true;
+  }
+  return false;
 }
 
 /// Says that the clause is dropped, if the op is good so.
@@ -556,96 +555,37 @@ static bool isOfMlir(StringRef body) {
          !body.contains(" or ");
 }
 
-/// A number as schedules write it: 0.5 for .5, 2000 for 2e3 and 2_000. Or "".
-static std::string plainNumber(StringRef word) {
-  static const llvm::Regex grouped("^[0-9][0-9_]*_[0-9_]*(\\.[0-9]+)?$");
-  if (grouped.match(word))
-    return llvm::join(llvm::split(word, '_'), "");
-  static const llvm::Regex number("^-?([0-9]*\\.[0-9]+|[0-9]+(\\.[0-9]*)?[eE]-?"
-                                  "[0-9]+)$");
-  llvm::APFloat value(llvm::APFloat::IEEEdouble());
-  if (!number.match(word) ||
-      (llvm::isDigit(word.ltrim('-').front()) &&
-       !word.contains_insensitive('e')) ||
-      llvm::errorToBool(
-          value.convertFromString(word, llvm::APFloat::rmNearestTiesToEven)
-              .takeError()))
-    return "";
-  SmallString<32> text;
-  value.toString(text, /*FormatPrecision=*/15, /*FormatMaxPadding=*/18);
-  // What has no short form without an exponent, or is infinite.
-  return text.str().find_if(llvm::isAlpha) == StringRef::npos
-             ? text.str().str()
-             : "it without an exponent";
-}
-
-/// What is said of a token that other languages have and schedules don't, or
-/// "".
-static std::string alienWords(StringRef text, ArrayRef<Token> tokens,
-                              size_t at) {
-  const Token &token = tokens[at];
-  const StringRef word = token.text;
-  const StringRef next = at + 1 < tokens.size() ? tokens[at + 1].text : "";
-  const bool inParentheses = openedBefore(tokens, at).has_value();
-  const std::string found = ("found '" + word + "'; ").str();
-  if (std::string number = plainNumber(word); !number.empty())
-    return found + "write " + number;
-  if (inParentheses && word.trim(".-").empty())
-    return found + "write a number, such as 8, 0.2 or 1/5";
-  if (word.starts_with("#") && word.size() > 1 && llvm::isDigit(word[1]))
-    return (found + "write " + word.drop_front()).str();
-  if (word.starts_with("#") || word.starts_with("--") ||
-      (word == "/" && next == "*"))
-    return found + "a comment begins with // and ends with its line";
-  if (next == "=" && beginsLine(text, token.begin) && !inParentheses &&
-      (word.front() == '$' || token.isWord()))
-    return (found + "the name of a value begins with %: write %" +
-            word.ltrim('$'))
-        .str();
-  if (word == ";")
-    return found + (inParentheses ? "write a comma in its place" : "drop it");
-  if (at == 0)
-    return "";
-  const Token &previous = tokens[at - 1];
-  if (word == ":" && next == "=")
-    return "found ':='; write =";
-  if (word == ":" && inParentheses && previous.isWord())
-    return found + "write = in its place";
-  const bool twoSets = word == "," && at >= 3 && tokens[at - 2].text == "(" &&
-                       tokens[at - 3].text == "pairs";
-  if ((twoSets || word == "|" || word == "+" || word == "&") &&
-      previous.isValue() && next.starts_with("%"))
-    return (found + "give it a line of its own: %both = " +
-            (word == "&" ? "intersect " : "union ") + previous.text + ", " +
-            next)
-        .str();
-  if ((word == "+" || word == "*") && inParentheses &&
-      (previous.isWord() || llvm::isDigit(previous.first())))
-    return found + "numbers are written or named, not computed";
-  return "";
-}
-
 /// Of a number with commas in it, which part arguments: says how it is written,
 /// if it is read so.
 std::optional<Diagnostic> Hints::withoutCommas(const Op &op, size_t at,
                                                DiagnosticSeverity kind) const {
   static const llvm::Regex groups("^[1-9][0-9]?[0-9]?(,[0-9][0-9][0-9])+$");
+  // With spaces they may be arguments, unless one begins with 0.
+  static const llvm::Regex apart(
+      "^[1-9][0-9]?[0-9]?(, ?[0-9][0-9][0-9])*, ?0[0-9][0-9]"
+      "(, ?[0-9][0-9][0-9])*$");
   static const llvm::Regex decimals("^[0-9]+,[0-9]+$");
-  auto isPart = [](char c) { return llvm::isDigit(c) || c == ','; };
+  auto isPart = [&](size_t i) {
+    return llvm::isDigit(text[i]) || text[i] == ',' ||
+           (text[i] == ' ' && i > op.start && text[i - 1] == ',');
+  };
   size_t begin = at;
-  while (begin > op.start && isPart(text[begin - 1]))
+  while (begin > op.start && isPart(begin - 1))
     --begin;
   // The end of a fraction or of a name.
   if (begin > 0 && (llvm::isAlnum(text[begin - 1]) ||
                     StringRef("_%./").contains(text[begin - 1])))
     return std::nullopt;
-  const StringRef number = text.substr(begin).take_while(isPart).rtrim(',');
-  const size_t end = begin + number.size();
+  size_t end = begin;
+  while (end < text.size() && isPart(end))
+    ++end;
+  const StringRef number = text.slice(begin, end).rtrim(", ");
+  end = begin + number.size();
   if (end > op.start + op.text.size() || end > mostAsked)
     return std::nullopt;
   std::string written = number.str();
-  if (groups.match(number))
-    llvm::erase(written, ',');
+  if (groups.match(number) || apart.match(number))
+    llvm::erase_if(written, [](char c) { return c == ',' || c == ' '; });
   else if (decimals.match(number))
     std::replace(written.begin(), written.end(), ',', '.');
   else

@@ -282,8 +282,13 @@ FailureOr<std::string> mlir::heddle::setParameters(
   });
   const bool plain =
       heads.size() == 1 && heads.front().isWhole &&
-      llvm::all_of(heads.front().parameters, [](const auto &parameter) {
-        return kindOf(parameter.value) != NumberKind::None;
+      llvm::all_of(heads.front().parameters, [&](const auto &parameter) {
+        // A number as others write it, such as .5 or +32, is to be replaced.
+        static const llvm::Regex alien("^[+-]?\\.?[0-9]");
+        return kindOf(parameter.value) != NumberKind::None ||
+               (alien.match(parameter.value) &&
+                llvm::is_contained(llvm::make_first_range(settings),
+                                   parameter.name));
       });
   if (!plain) {
     // The text that comes of it warns again.

@@ -67,3 +67,14 @@ SmallVector<size_t> mlir::heddle::openBraces(StringRef text) {
       open.pop_back();
   return open;
 }
+
+std::optional<size_t> mlir::heddle::openedBefore(llvm::ArrayRef<Token> tokens,
+                                                 size_t token) {
+  int depth = 0;
+  while (token-- > 0) {
+    depth += tokens[token].text == ")";
+    if (tokens[token].text == "(" && depth-- == 0)
+      return token;
+  }
+  return std::nullopt;
+}

@@ -18,6 +18,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <optional>
+
 namespace mlir::heddle {
 
 /// A word (`heddle.schedule`), a name with its %, @, !, # or ^, a number, a
@@ -43,6 +45,9 @@ size_t columnOf(llvm::StringRef text, size_t at);
 
 /// Whether nothing of its line stands before it.
 bool beginsLine(llvm::StringRef text, size_t at);
+
+/// A bracket that the token closes, before it.
+std::optional<size_t> openedBefore(llvm::ArrayRef<Token> tokens, size_t token);
 
 /// Where the braces are that are not closed.
 llvm::SmallVector<size_t> openBraces(llvm::StringRef text);

@@ -12,6 +12,7 @@
 #include "tools/explain/KeptPairs.h"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 using namespace heddle;
@@ -35,6 +36,12 @@ std::string heddle::explain::runLengths(const std::vector<int64_t> &numbers) {
 }
 
 namespace {
+
+/// As few digits as say the number.
+std::string shortest(double number) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, number).ptr};
+}
 
 Status checkRange(const char *what, int64_t value, int64_t most) {
   if (value >= 1 && value <= most)
@@ -366,13 +373,12 @@ Status heddle::explain::check(const ExplainRequest &request) {
     return Error("the run has more (query, key) pairs than a 64-bit counter "
                  "holds; explain a shorter one");
   if (!(request.salientShare >= 0 && request.salientShare <= 1))
-    return Error("the salient share is " +
-                 std::to_string(request.salientShare) + ", expected 0 to 1");
+    return Error("the salient share is " + shortest(request.salientShare) +
+                 ", expected 0 to 1");
   if (run.tokensPerStep != 0 &&
       !(run.tokensPerStep >= 1 && run.tokensPerStep <= maxTokens))
-    return Error("the tokens per step are " +
-                 std::to_string(run.tokensPerStep) + ", expected 1 to " +
-                 std::to_string(maxTokens));
+    return Error("the tokens per step are " + shortest(run.tokensPerStep) +
+                 ", expected 1 to " + std::to_string(maxTokens));
   if (!request.machine.empty())
     if (Result<Machine> machine = machineNamed(request.machine); !machine)
       return machine.takeError();

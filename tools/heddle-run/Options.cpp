@@ -240,11 +240,13 @@ void addOutputOptions(CLI::App &app, Parsed &parsed) {
   app.add_option("--record-cells", options.recordCells,
                  "Cells of a recorded map's side (else: 64, or 32 where a "
                  "step has more than 256 heads)")
+      ->check(isNumber<int64_t>())
       ->check(CLI::Range(int64_t(8), int64_t(256)))
       ->type_name("N");
   app.add_option("--record-every", options.recordEvery,
                  "Steps from one recorded map to the next (else: as many as "
                  "make 16 maps)")
+      ->check(isNumber<int64_t>())
       ->check(CLI::Range(int64_t(1), int64_t(1) << 30))
       ->type_name("N");
   app.add_flag("--visual", options.visual,

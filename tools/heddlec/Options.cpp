@@ -70,9 +70,23 @@ struct NumberParser : cl::parser<double> {
   }
 };
 
+/// LLVM's parser takes 010 for 8 and 0x10 for 16; numbers of Heddle's programs
+/// are decimal. Its parsers of `long` are final, so T has as many bits.
+template <typename T> struct IntegerParser : cl::parser<T> {
+  using cl::parser<T>::parser;
+  bool parse(cl::Option &option, StringRef, StringRef text, T &value) {
+    return text.getAsInteger(10, value) &&
+           option.error("'" + text + "' is no whole number");
+  }
+};
+
 template <typename T>
-using ParserOf =
-    std::conditional_t<std::is_same_v<T, double>, NumberParser, cl::parser<T>>;
+using ParserOf = std::conditional_t<
+    std::is_same_v<T, double>, NumberParser,
+    std::conditional_t<
+        std::is_same_v<T, int64_t>, IntegerParser<long long>,
+        std::conditional_t<std::is_same_v<T, uint64_t>,
+                           IntegerParser<unsigned long long>, cl::parser<T>>>>;
 
 /// Made when main asks for it, so that a program that only links this file
 /// pays nothing and sees none of these.
@@ -102,7 +116,7 @@ struct Flags {
       cl::desc("Element types of the kernels, of which each target makes those "
                "that it has (default: f32,bf16 for CPUs, bf16,f16 for GPUs)"),
       cl::value_desc("f32,bf16,f16"), cl::CommaSeparated, cl::cat(category)};
-  cl::list<int64_t> headDims{
+  cl::list<int64_t, bool, ParserOf<int64_t>> headDims{
       "head-dim", cl::desc("Head dims of the kernels (default: 64,128)"),
       cl::value_desc("64,128"), cl::CommaSeparated, cl::cat(category)};
   cl::opt<Encoding> encoding{

@@ -17,10 +17,14 @@ using namespace mlir;
 using namespace mlir::heddle;
 namespace bundle = ::heddle::bundle;
 
-bundle::Manifest mlir::heddle::exportManifest(PlanOp plan) {
+bundle::Manifest
+mlir::heddle::exportManifest(PlanOp plan, StringRef producer,
+                             std::vector<bundle::Target> targets) {
   bundle::Manifest manifest = Program::of(plan)->manifest;
+  manifest.producer = producer.str();
   manifest.schedule = plan.getSymName().str();
   manifest.abi = ::heddle::abi::abiVersion;
+  manifest.targets = std::move(targets);
   for (FallbackOp op : plan.getBody()->getOps<FallbackOp>()) {
     const bundle::Selection rule = op.getRule();
     manifest.fallbacks.push_back({op.getSelection().str(), rule.kind,

@@ -307,6 +307,10 @@ TEST(CommandLine, NamesWhatWouldDo) {
                    "--seed: '-1' is not a whole number");
   expectUsageError("-m x -b y hello --steps 9223372036854775808",
                    "--steps: 9223372036854775808 is too large or too small");
+  expectUsageError("-m x -b y hello --steps 0x10",
+                   "--steps: '0x10' is not a whole number");
+  expectUsageError("-m x -b y hello --record-cells 0x10",
+                   "--record-cells: '0x10' is not a whole number");
 }
 
 TEST(CommandLine, AModelThatIsNotThere) {

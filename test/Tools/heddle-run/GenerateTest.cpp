@@ -132,6 +132,18 @@ TEST(Run, TextFromArgumentFileAndStandardInput) {
       << batch.out;
 }
 
+TEST(Run, NumbersAreDecimal) {
+  TinySetup setup;
+  Outcome outcome =
+      heddleRun(setup.dense() + "abc --json --gen-length 012 --steps 08 "
+                                "--block-length 06 --seed 00 --threads 01");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const json options = json::parse(outcome.out)["options"];
+  EXPECT_EQ(options["gen_length"], 12);
+  EXPECT_EQ(options["steps"], 8);
+  EXPECT_EQ(options["block_length"], 6);
+}
+
 TEST(Run, TheTypeIsThatOfTheWeights) {
   TinySetup setup; // its weights are f32, the bundle has f32 and bf16
   Outcome outcome = heddleRun(setup.dense() + "abc --json --gen-length 6");

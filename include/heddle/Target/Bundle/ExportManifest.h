@@ -12,14 +12,17 @@
 #include "heddle/Dialect/Heddle/IR/Heddle.h"
 #include "heddle/Target/Backend.h"
 
-#include <string>
+#include <vector>
 
 namespace mlir::heddle {
 
-/// The step program of a verified plan: selections, kernels (without their
-/// variants) and rules, in the order of the plan's ops; `schedule` is the
-/// plan's name and `abi` this build's. Producer and targets stay empty.
-::heddle::bundle::Manifest exportManifest(PlanOp plan);
+/// The manifest of a verified plan's bundle, but for what is compiled for
+/// `targets`: the step program (selections, kernels and rules in the order of
+/// the plan's ops), which Program::of() states for the verifier of plans, too;
+/// `schedule` is the plan's name and `abi` this build's.
+::heddle::bundle::Manifest
+exportManifest(PlanOp plan, StringRef producer = "",
+               std::vector<::heddle::bundle::Target> targets = {});
 
 /// Adds to each kernel of `manifest` its compiled forms for the target of index
 /// `target`, and to its row kernels if that is a GPU; their symbols are

@@ -17,4 +17,9 @@ heddle.schedule @nested {
   %s = window(16,128)
   %t = cadence every(4,100)
   %u = cadence first(12,128)
+  %v = window(1, 024)
+  %w = window(16, 128)
+  %x = cadence every(0_3)
+  %y = select columns(keep = 0.2_5, group = 32) by mean_probability on %early
+  reuse kv propagating
 }

@@ -282,13 +282,12 @@ FailureOr<std::string> mlir::heddle::setParameters(
   });
   const bool plain =
       heads.size() == 1 && heads.front().isWhole &&
-      llvm::all_of(heads.front().parameters, [&](const auto &parameter) {
-        // A number as others write it, such as .5 or +32, is to be replaced.
+      llvm::all_of(heads.front().parameters, [](const auto &parameter) {
+        // Also numbers as others write them, such as .5 or +32: what is not
+        // replaced is judged in the text that comes of it.
         static const llvm::Regex alien("^[+-]?\\.?[0-9]");
         return kindOf(parameter.value) != NumberKind::None ||
-               (alien.match(parameter.value) &&
-                llvm::is_contained(llvm::make_first_range(settings),
-                                   parameter.name));
+               alien.match(parameter.value);
       });
   if (!plain) {
     // The text that comes of it warns again.

@@ -70,8 +70,8 @@ std::string numberProblem(const std::string &text, std::optional<T>) {
   return numberProblem(text, T());
 }
 
-/// Takes a number that a T, or what is in an optional, can hold. Its leading
-/// zeros go: the library takes 010 for 8.
+/// For `transform`, not `check`: takes a number that a T, or what is in an
+/// optional, can hold. Its leading zeros go, since the library takes 010 for 8.
 template <typename T> CLI::Validator isNumber() {
   auto check = [](std::string &text) {
     std::string problem = numberProblem(text, T());

@@ -267,7 +267,7 @@ int main(int argc, char **argv) {
             return dumpCommand->add_option(name, value, option.help);
           else
             return dumpCommand->add_option(name, value, option.help)
-                ->check(isNumber<Value>());
+                ->transform(isNumber<Value>());
         },
         option.member));
   explaining.push_back(

@@ -114,7 +114,7 @@ template <typename T>
 CLI::Option *addNumber(CLI::App &app, const char *name, T &value,
                        const char *type, const char *help) {
   return app.add_option(name, value, help)
-      ->check(isNumber<T>())
+      ->transform(isNumber<T>())
       ->type_name(type);
 }
 
@@ -240,13 +240,13 @@ void addOutputOptions(CLI::App &app, Parsed &parsed) {
   app.add_option("--record-cells", options.recordCells,
                  "Cells of a recorded map's side (else: 64, or 32 where a "
                  "step has more than 256 heads)")
-      ->check(isNumber<int64_t>())
+      ->transform(isNumber<int64_t>())
       ->check(CLI::Range(int64_t(8), int64_t(256)))
       ->type_name("N");
   app.add_option("--record-every", options.recordEvery,
                  "Steps from one recorded map to the next (else: as many as "
                  "make 16 maps)")
-      ->check(isNumber<int64_t>())
+      ->transform(isNumber<int64_t>())
       ->check(CLI::Range(int64_t(1), int64_t(1) << 30))
       ->type_name("N");
   app.add_flag("--visual", options.visual,

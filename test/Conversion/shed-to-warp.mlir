@@ -265,6 +265,27 @@ shed.kernel @checked attention element(bf16) head_dim(128) tiling(#shed.wgmma_ti
 
 // -----
 
+// expected-error @+1 {{has no form for warpgroups: functions bound its logits, so that no sum of weights is to be checked; leave out check_sums}}
+shed.kernel @checked_and_bounded attention element(bf16) head_dim(64) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232, check_sums = true>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %f = shed.scores %l at %keys (%logit) {
+      %bound = math.tanh %logit : f32
+      shed.yield %bound : f32
+    }
+    %n = shed.softmax_update %s, %f, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
 // expected-error @+1 {{has no form for warpgroups: 2 blocks of a cluster bring equal numbers of panels of 64 channels, and 64 channels have 1}}
 shed.kernel @narrow_in_clusters attention element(bf16) head_dim(64) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232, tma = true, cluster = 2>) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>

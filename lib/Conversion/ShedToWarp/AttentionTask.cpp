@@ -109,6 +109,10 @@ LogicalResult AttentionTask::verifyForm() {
            << "has no form for warpgroups: sums of weights that no maximum "
               "bounds are to be checked, for which "
            << element << " has not the exponents";
+  if (tiling.getCheckSums() && bounded)
+    return kernel.emitOpError(
+        "has no form for warpgroups: functions bound its logits, so that no "
+        "sum of weights is to be checked; leave out check_sums");
   if (channels / 64 % tiling.getCluster())
     return kernel.emitOpError()
            << "has no form for warpgroups: " << tiling.getCluster()

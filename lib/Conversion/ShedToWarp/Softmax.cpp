@@ -176,7 +176,7 @@ static Results update(RewriteBuilder &v, const AttentionTask &t,
                       RunningSoftmax state, const LogitParts &logits,
                       Value values, const TileKeys &keys) {
   const bool endMasked = matchPattern(logits.masked, m_One()) && !keys.skips();
-  const bool checksSums = t.tiling.getCheckSums() && !t.bounded;
+  const bool checksSums = t.tiling.getCheckSums();
   Value whole = logits.parts[0];
   if (!t.bounded) {
     if (!endMasked)

@@ -221,7 +221,8 @@ def Shed_MaskOp : Shed_Op<"mask", [Pure]> {
 def Shed_SoftmaxUpdateOp : Shed_Op<"softmax_update", [Pure]> {
   let summary = "adds a tile of keys to a running softmax";
   let description = [{
-    m' >= max(m, logits) up to a bounded slack, p = exp2(logits - m'),
+    m' >= max(m, logits) up to a bounded slack, or m' >= m such that sum' stays in
+    range (`check_sums` of `wgmma_tiling`), p = exp2(logits - m'),
     sum' = sum * exp2(m - m') + sum_j p_j,
     context' = context * exp2(m - m') + p . values. Rows all of whose logits are
     -inf are left as they are.

@@ -103,6 +103,9 @@ private:
 
 std::string heddle::bundle::jsonProblem(std::string_view text, size_t maxDepth,
                                         size_t maxKeys) {
+  // The library takes it for the end of the text.
+  if (const size_t nul = text.find('\0'); nul != text.npos)
+    return "byte " + std::to_string(nul) + " is 0, which no JSON has";
   Watch watch(maxDepth, maxKeys);
   json::sax_parse(text.begin(), text.end(), &watch);
   return std::move(watch.problem);

@@ -114,6 +114,14 @@ TEST(Tilings, NumbersAreInTheirRanges) {
   }
 }
 
+TEST(Tilings, NothingStandsBehindTheirEnd) {
+  EXPECT_EQ(refusal(tableOf("") + std::string("\0}", 2)),
+            "a table of tilings is an object with a list 'wgmma' of objects: "
+            "byte " +
+                std::to_string(tableOf("").size()) +
+                " is 0, which no JSON has");
+}
+
 TEST(Tilings, SumsAreCheckedInBf16) {
   std::string half = ruleWith(R"("head_dim": 64, "check_sums": true)");
   EXPECT_EQ(refusal(tableOf(half)), "");

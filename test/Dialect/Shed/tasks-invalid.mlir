@@ -232,6 +232,35 @@ llvm.func @other_keys(%args: !llvm.ptr<1>, %i: i32, %x: f32) {
 
 // -----
 
+llvm.func @other_keys_in_a_branch(%args: !llvm.ptr<1>, %i: i32, %x: f32) {
+  shed.attention_task element(bf16) head_dim(32) tiling(<query_rows = 16, warps = 1, keys = 16, stages = 2>)
+      layout(<queries = 0, keys = 1024, bytes = 5120, values = 3072>) args(%args : !llvm.ptr<1>) n(%i) head(%i)
+      rows(%i to %i) factor(%x) shared(%i) warp(%i, %i, %i) lane(%i, %i, %i, %i) {
+    %keys = shed.keys_at rank %i of %i from %i stage %i partial
+    %others = shed.keys_at rank %i of %i from %i stage %i
+    %q = builtin.unrealized_conversion_cast %i : i32 to !shed.tile<queries, channels, bf16>
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %own = shed.load_keys %others : !shed.tile<keys, channels, bf16>
+    %some = llvm.icmp "eq" %i, %i : i32
+    %l = scf.if %some -> !shed.tile<queries, keys, f32> {
+      %d = shed.dot %q, %own : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      scf.yield %d : !shed.tile<queries, keys, f32>
+    } else {
+      // expected-note@+1 {{these are of other keys}}
+      %d = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      scf.yield %d : !shed.tile<queries, keys, f32>
+    }
+    %v = shed.load_values %others : !shed.tile<keys, channels, bf16>
+    %o = shed.softmax_init : !shed.softmax
+    // expected-error@+1 {{takes values of other keys than its logits are of}}
+    %s = shed.softmax_update %o, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.store %s
+  }
+  llvm.return
+}
+
+// -----
+
 llvm.func @pending(%args: !llvm.ptr<1>, %i: i32, %x: f32, %w: i64) {
   shed.select_task element(bf16) head_dim(32) group(16)
       tiling(<query_rows = 16, warps = 1, keys = 16, stages = 2>) layout(<queries = 0, keys = 1152, bytes = 8464, lse = 1024, inverses = 1088>)

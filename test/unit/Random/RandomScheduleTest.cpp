@@ -8,8 +8,8 @@
 // Over random schedules of all axes: the laws of unions hold for the step
 // programs that they become, and what is compiled for this machine executes
 // like the reference executor. HEDDLE_SEED repeats one schedule,
-// HEDDLE_SCHEDULES says how many are compiled, HEDDLE_BUNDLES writes them for
-// another machine.
+// HEDDLE_SCHEDULES is the last seed that is compiled, HEDDLE_BUNDLES writes
+// them for another machine.
 //
 //===----------------------------------------------------------------------===//
 

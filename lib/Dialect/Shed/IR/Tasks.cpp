@@ -103,25 +103,33 @@ LogicalResult KeysAtOp::verify() {
 /// no weight.
 static LogicalResult verifyKeys(SoftmaxUpdateOp update) {
   Value keys = update.getValues().getDefiningOp<LoadValuesOp>().getKeys();
-  Operation *op = update.getLogits().getDefiningOp();
-  while (op) {
+  SmallVector<Value> made = {update.getLogits()};
+  while (!made.empty()) {
+    auto result = dyn_cast<OpResult>(made.pop_back_val());
+    if (!result)
+      continue;
+    Operation *op = result.getOwner();
     Value found = keys;
-    Operation *before = nullptr;
     if (auto dot = dyn_cast<DotOp>(op)) {
       found = dot.getKeys().getDefiningOp<LoadKeysOp>().getKeys();
     } else if (auto mask = dyn_cast<MaskOp>(op)) {
       found = mask.getKeys();
-      before = mask.getLogits().getDefiningOp();
+      made.push_back(mask.getLogits());
     } else if (auto scores = dyn_cast<ScoresOp>(op)) {
       found = scores.getKeys();
-      before = scores.getLogits().getDefiningOp();
+      made.push_back(scores.getLogits());
+    } else if (auto either = dyn_cast<scf::IfOp>(op)) {
+      for (Region *branch : {&either.getThenRegion(), &either.getElseRegion()})
+        made.push_back(branch->front().getTerminator()->getOperand(
+            result.getResultNumber()));
+    } else if (auto select = dyn_cast<arith::SelectOp>(op)) {
+      llvm::append_values(made, select.getTrueValue(), select.getFalseValue());
     }
     if (found != keys)
       return update.emitOpError()
                  .append("takes values of other keys than its logits are of")
                  .attachNote(op->getLoc())
              << "these are of other keys";
-    op = before;
   }
   return success();
 }

@@ -88,6 +88,8 @@ template <typename V> void fields(V &v, In<V, When> &x) {
 
 /// The numbers of a set that is made of others.
 template <typename V> void numbersOf(V &v, In<V, Positions> &x) {
+  if (x.kind == Positions::Kind::Attended)
+    return v("share", x.share, UpTo{});
   v("count", x.count, Lone{counted});
   if (x.kind == Positions::Kind::Confident)
     optional(v, "near", x.near, Range{1, maxNear});
@@ -114,6 +116,7 @@ template <typename V> void fields(V &v, In<V, Positions> &x) {
   case Set::Nearest:
   case Set::Last:
   case Set::Confident:
+  case Set::Attended:
     v("of", x.of, ofEarlier);
     numbersOf(v, x);
     break;
@@ -249,6 +252,7 @@ template <typename V> void fields(V &v, In<V, Phase> &x) {
   v("when", x.when);
   v("attention", x.attention, ofKernels);
   optional(v, "shadow", x.shadow, ofKernels, -1);
+  optional(v, "rollout", x.rollout, ofKernels, -1);
   optional(v, "refreshes_first", x.refreshesFirst);
   optional(v, "scoring", x.scoring, ofKernels, -1);
   v("refreshes", x.refreshes);

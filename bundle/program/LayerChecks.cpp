@@ -194,6 +194,7 @@ bool LayerChecker::holdsAll(int64_t set, int64_t other) {
   case Kind::Except:
   case Kind::Last:
   case Kind::Confident:
+  case Kind::Attended:
     result |= held(b.of.front());
     break;
   case Kind::Neighbors:

@@ -419,6 +419,10 @@ struct Phase {
   /// That of the rows of shadows (CommitRule::revokeBy), over the keys of their
   /// sequence and their own: index into Manifest::kernels; -1: there are none.
   int64_t shadow = -1;
+  /// What adds up, behind the step's last layer, the attention that keys drew
+  /// (Positions::Kind::Attended): index into Manifest::kernels, Kind::Select;
+  /// -1: no set goes by it.
+  int64_t rollout = -1;
   /// An attention over all active rows for its log-sum-exps alone, by which a
   /// refresh scores where those of scorer() are not its own.
   struct Scoring {

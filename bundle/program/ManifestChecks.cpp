@@ -430,6 +430,8 @@ std::string pathOf(const PlanProblem &problem) {
     return phase + ".scoring";
   case At::Shadow:
     return phase + ".shadow";
+  case At::Rollout:
+    return phase + ".rollout";
   case At::Measures:
     return phase + ".measures";
   case At::Refresh:

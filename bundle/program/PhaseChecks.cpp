@@ -159,6 +159,41 @@ static std::string whyNoShadow(const Manifest &manifest, const Phase &phase) {
                    printable(kernel.name) + "\" is not";
 }
 
+Kernel heddle::bundle::rolloutKernel() {
+  Kernel kernel;
+  kernel.kind = Kernel::Kind::Select;
+  kernel.group = groupOfAll;
+  return kernel;
+}
+
+/// N15: what keys draw is added up by the log-sum-exps of the phase's
+/// attention, and by what it made of logits.
+static std::string whyNoRollout(const Manifest &manifest, const Phase &phase) {
+  const bool wanted = readsAttention(manifest);
+  if (!wanted || phase.rollout < 0)
+    return wanted ? "has no kernel that adds up the attention that positions "
+                    "drew, by which a set goes (attended)"
+           : phase.rollout < 0
+               ? ""
+               : "adds up the attention that positions drew, by "
+                 "which no set goes (attended)";
+  const Kernel &own = manifest.kernel(phase.attention);
+  const Kernel &kernel = manifest.kernel(phase.rollout);
+  if (auto problem = checkRollout(own.terms.empty(), own.scores))
+    return "with kernel \"" + printable(own.name) + "\" " + *problem;
+  if (!own.writesLse)
+    return "adds up attention by log-sum-exps, which kernel \"" +
+           printable(own.name) + "\" does not write";
+  return kernel.kind == Kernel::Kind::Select &&
+                 static_cast<const ListForm &>(kernel) == rolloutKernel() &&
+                 kernel.scores == own.scores
+             ? ""
+             : "needs to add up attention a select kernel of group all by "
+               "mean_probability, by the scores of its own attention, which "
+               "kernel \"" +
+                   printable(kernel.name) + "\" is not";
+}
+
 std::optional<PlanProblem>
 heddle::bundle::checkPhases(const Manifest &manifest) {
   const std::vector<Cadence> drifts = driftsOf(manifest);
@@ -169,6 +204,10 @@ heddle::bundle::checkPhases(const Manifest &manifest) {
       if (std::string why = whyNoShadow(manifest, manifest.rules[i].phases[p]);
           !why.empty())
         return PlanProblem{i, p, At::Shadow, 0, std::move(why)};
+    for (size_t p = 0; p < manifest.rules[i].phases.size(); ++p)
+      if (std::string why = whyNoRollout(manifest, manifest.rules[i].phases[p]);
+          !why.empty())
+        return PlanProblem{i, p, At::Rollout, 0, std::move(why)};
     // N12: the signals that cadences go by.
     const std::vector<std::vector<Phase::Measure>> wanted =
         measuresOf(manifest, drifts, manifest.rules[i]);

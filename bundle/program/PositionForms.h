@@ -64,6 +64,10 @@ struct Positions {
                 ///< prediction had the highest confidence, the lower one of
                 ///< equals; those without one last. With `near` by confidence
                 ///< times the share of what is near that is decoded
+    Attended,   ///< of of[0] the first ones, by the attention that they drew in
+                ///< the last step that computed rows, that together drew less
+                ///< than `share` of the set's, at least one, the lower one of
+                ///< equals first; none before any step
   };
   Kind kind = Kind::All;
   int64_t count = 0;       ///< Undecoded, Committed, Neighbors, Nearest, Last,
@@ -74,6 +78,7 @@ struct Positions {
   /// Confident: the standard deviation, in positions, of the Gaussian that says
   /// how much a decoded position counts; 0: confidence alone.
   int64_t near = 0;
+  Ratio share; ///< Attended
   static constexpr size_t longestName = 255;
   bool operator==(const Positions &) const = default;
 
@@ -81,7 +86,8 @@ struct Positions {
   /// Whether the other is the same set, whatever both are called.
   bool isLike(const Positions &other) const {
     return kind == other.kind && count == other.count && of == other.of &&
-           cadence == other.cadence && near == other.near;
+           cadence == other.cadence && near == other.near &&
+           share == other.share;
   }
 };
 
@@ -373,10 +379,10 @@ inline std::string wordOf(Positions::Kind kind) {
 constexpr auto namesOf(Positions::Kind) {
   return std::apply(
       [](auto... form) {
-        return std::to_array<detail::Name>({form.name..., "union", "intersect",
-                                            "fixed", "neighbors", "hull",
-                                            "leading", "predicting", "except",
-                                            "last", "nearest", "confident"});
+        return std::to_array<detail::Name>(
+            {form.name..., "union", "intersect", "fixed", "neighbors", "hull",
+             "leading", "predicting", "except", "last", "nearest", "confident",
+             "attended"});
       },
       detail::PlainSets());
 }

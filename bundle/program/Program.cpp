@@ -208,6 +208,11 @@ bool heddle::bundle::takesPlannedSteps(const Manifest &manifest,
          });
 }
 
+bool heddle::bundle::readsAttention(const Manifest &manifest) {
+  return std::ranges::count(manifest.positions, Positions::Kind::Attended,
+                            &Positions::kind) > 0;
+}
+
 bool heddle::bundle::readsConfidences(const Manifest &manifest) {
   return std::ranges::count(manifest.positions, Positions::Kind::Confident,
                             &Positions::kind) > 0;
@@ -462,6 +467,8 @@ std::string heddle::bundle::definitionOf(const Manifest &manifest,
       text += "(" + std::to_string(set.count) +
               (set.near > 0 ? ", near = " + std::to_string(set.near) : "") +
               ") of " + of(0) + (set.of.size() > 1 ? " in " + of(1) : "");
+    else if (set.kind == Positions::Kind::Attended)
+      text += "(share = " + detail::toString(set.share) + ") of " + of(0);
     else if (!set.of.empty())
       text += "(" + parts + ")";
     if (set.kind == Positions::Kind::Fixed)

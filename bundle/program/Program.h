@@ -105,6 +105,10 @@ bool anyReuse(const Manifest &manifest, Predicate holds) {
 /// Whether blocks take the planned number of steps, if none lacks candidates.
 bool takesPlannedSteps(const Manifest &manifest, int64_t blockSteps);
 
+/// Whether some set goes by the attention that positions drew in the step
+/// before.
+bool readsAttention(const Manifest &manifest);
+
 /// Whether some set goes by how confident earlier predictions were.
 bool readsConfidences(const Manifest &manifest);
 

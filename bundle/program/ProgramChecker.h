@@ -114,6 +114,7 @@ private:
 
   void addParts(const Positions &set, SetFacts &own) const;
   void checkPositions(size_t index);
+  void checkAttended(size_t index);
   void checkReuse();
   bool isRange(int64_t set) const;
   std::string notARange(int64_t set) const;

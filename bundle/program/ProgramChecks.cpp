@@ -56,6 +56,8 @@ void Checker::checkPositions(size_t index) {
                 "left masked, and with `commit random_order` they predict what "
                 "they commit alone; commit by confidence, or name "
                 "`positions next`");
+  if (set.kind == Kind::Attended)
+    checkAttended(index);
   switch (set.kind) {
   default:
     detail::withForm(set.kind, [&](auto form) {
@@ -94,7 +96,8 @@ void Checker::checkPositions(size_t index) {
   case Kind::Leading:
   case Kind::Predicting:
   case Kind::Last:
-  case Kind::Confident: {
+  case Kind::Confident:
+  case Kind::Attended: {
     if (set.of.size() != 1)
       return fail(At::Positions, index, "is made of exactly one set");
     const SetFacts &other = facts[size_t(set.of.front())];
@@ -110,7 +113,7 @@ void Checker::checkPositions(size_t index) {
     own.filled = other.filled && set.kind == Kind::Last;
     own.ofRows = set.kind == Kind::Predicting;
     addParts(set, own);
-    own.varies |= set.kind == Kind::Confident;
+    own.varies |= set.kind == Kind::Confident || set.kind == Kind::Attended;
     break;
   }
   case Kind::Union:
@@ -157,6 +160,27 @@ void Checker::checkPositions(size_t index) {
   }
   }
   facts.push_back(std::move(own));
+}
+
+/// R24: what attention was drawn is added up from the keys that are kept, of
+/// rows that have a place among them.
+void Checker::checkAttended(size_t index) {
+  if (!manifest.reuse.kv ||
+      std::ranges::all_of(manifest.passes, &Pass::computesAllRows))
+    fail(
+        At::Positions, index,
+        "goes by the attention that positions drew, which is added up from "
+        "cached keys, and the schedule caches none: it needs `reuse kv`, and a "
+        "`recompute %rows` by which some steps leave rows out");
+  else if (manifest.reuse.attention == Reuse::Attention::Outside)
+    fail(At::Positions, index,
+         "goes by the attention that positions drew, and of that outside of a "
+         "set a step has only what was kept; reuse kv alone, or context or "
+         "output");
+  else if (std::ranges::any_of(manifest.passes, &Pass::unseen))
+    fail(At::Positions, index,
+         "goes by the attention that positions drew from rows that are "
+         "visible; write a recompute without `unseen`");
 }
 
 /// R1: the pass that runs at step 1, whichever it is, computes all.
@@ -449,6 +473,20 @@ heddle::bundle::checkProgram(const Manifest &manifest) {
 std::optional<ProgramProblem>
 heddle::bundle::checkLayers(const Manifest &manifest, int64_t layers) {
   return LayerChecker(manifest).checkIn(layers);
+}
+
+std::optional<std::string> heddle::bundle::checkRollout(bool dense,
+                                                        const Scores &scores) {
+  // R25: keys are scored from all pairs of the rows that a step computed, which
+  // stand one behind the other.
+  if (!dense)
+    return "must be dense where a set goes by the attention that positions "
+           "drew (attended); write `attend dense`";
+  if (scores.usesPositions())
+    return "has scores that ask for positions, without which the attention "
+           "that positions drew (attended) is added up; leave that set out, or "
+           "the scores";
+  return std::nullopt;
 }
 
 std::optional<std::string> heddle::bundle::checkUnseen(bool dense,

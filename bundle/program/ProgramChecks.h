@@ -123,6 +123,10 @@ checkScorings(const Selection &selection, int64_t scorer, const Scores &scores,
 /// checked.
 void setMeasures(Manifest &manifest);
 
+/// The form, without scores, of a kernel that adds up the attention that keys
+/// drew (Phase::rollout): of each query head the mean over some rows.
+Kernel rolloutKernel();
+
 /// The selections that phases of a rule refresh.
 std::set<int64_t> refreshedBy(const Rule &rule);
 
@@ -137,6 +141,7 @@ struct PlanProblem {
     Attention,
     Scoring,
     Shadow,
+    Rollout,
     Measures,
     Refresh
   };
@@ -154,9 +159,10 @@ struct PlanProblem {
 /// written. Of a manifest whose indices are in range.
 std::optional<PlanProblem> checkPlan(const Manifest &manifest);
 
-/// N12, N14, P20: that phases measure what they are to, attend for shadows
-/// where there are some, and refresh a selection within another one behind that
-/// one, in the same layers. Of a program and plan that were checked.
+/// N12, N14, N15, P20: that phases measure what they are to, attend for shadows
+/// where there are some, add up attention where a set goes by it, and refresh a
+/// selection within another one behind that one, in the same layers. Of a
+/// program and plan that were checked.
 std::optional<PlanProblem> checkPhases(const Manifest &manifest);
 
 /// "must be ...", if a layer's attention can't be divided into one over the
@@ -173,6 +179,11 @@ std::optional<std::string> checkUnseen(bool dense, const Scores &scores);
 /// "must be ...", if a layer's attention can't be that of a shadow, too: its
 /// kernel is dense or not, and `scores` becomes of logits.
 std::optional<std::string> checkShadow(bool dense, const Scores &scores);
+
+/// "must be ...", if the attention that keys draw in a layer can't be added up
+/// (Positions::Kind::Attended): its kernel is dense or not, and `scores`
+/// becomes of logits.
+std::optional<std::string> checkRollout(bool dense, const Scores &scores);
 
 /// Whether a step may see, of a program that was checked, positions of the
 /// prompt. Without them nothing predicts the response's first position in a

@@ -499,7 +499,7 @@ TEST(Manifest, RefusesReadsBeforeTheFirstWrite) {
   refused(
       [](Manifest &m) {
         m.rules[0].phases.insert(m.rules[0].phases.begin(),
-                                 {{When::Kind::On, first(2)}, 0, -1, {}});
+                                 {{When::Kind::On, first(2)}, 0, -1, -1, {}});
       },
       "rules[0].phases[3]: reads a selection that the phases before it do not "
       "refresh in every step of the selection's cadence (selection \"cols\")");

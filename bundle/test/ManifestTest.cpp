@@ -531,7 +531,7 @@ TEST(Manifest, RulesOfSomeStepsRoundTripThroughJson) {
   using Kind = Positions::Kind;
   manifest.selections.clear();
   manifest.kernels.erase(manifest.kernels.begin() + 1, manifest.kernels.end());
-  manifest.rules[0].phases = {{{When::Kind::Otherwise, {}}, 0, -1, {}}};
+  manifest.rules[0].phases = {{{When::Kind::Otherwise, {}}, 0, -1, -1, {}}};
   manifest.positions.push_back({Kind::Hull, 0, {}, {4}, {}});
   manifest.positions.push_back({Kind::Leading, 0, {}, {2}, {}});
   manifest.positions.push_back({Kind::Predicting, 0, {}, {7}, {}});

@@ -32,7 +32,7 @@ struct TwoRules {
 TwoRules measuringRules(int64_t first, int64_t last, int64_t layer) {
   Manifest manifest = testManifest();
   manifest.selections[0].cadence = drift(layer, false);
-  manifest.rules[0].phases = {{{When::Kind::Otherwise, {}}, 0, -1, {}}};
+  manifest.rules[0].phases = {{{When::Kind::Otherwise, {}}, 0, -1, -1, {}}};
   manifest.rules[1].phases = manifest.rules[0].phases;
   manifest.rules[1].firstLayer = first;
   manifest.rules[1].lastLayer = last;

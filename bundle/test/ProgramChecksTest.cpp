@@ -540,6 +540,7 @@ private:
     case Kind::Committed: // by evaluate()
     case Kind::Fixed:
     case Kind::Confident:
+    case Kind::Attended: // not drawn
       return false;
     }
     return false;

@@ -212,9 +212,9 @@ TEST(Program, PlacesOfARunOfBlocks) {
 
 TEST(Program, PhasesOfBlocks) {
   Rule rule;
-  rule.phases = {{{When::Kind::On, inBlock(atStep(3))}, 0, -1, {}},
-                 {{When::Kind::Before, inBlock(atStep(3))}, 1, -1, {}},
-                 {{When::Kind::Otherwise, {}}, 2, -1, {}}};
+  rule.phases = {{{When::Kind::On, inBlock(atStep(3))}, 0, -1, -1, {}},
+                 {{When::Kind::Before, inBlock(atStep(3))}, 1, -1, -1, {}},
+                 {{When::Kind::Otherwise, {}}, 2, -1, -1, {}}};
   EXPECT_EQ(phasesOfSteps(rule, 8, 4),
             (std::vector<size_t>{1, 1, 0, 2, 1, 1, 0, 2}));
   EXPECT_EQ(phasesOfSteps(rule, 4), (std::vector<size_t>{1, 1, 0, 2}));

@@ -49,14 +49,14 @@ Manifest heddle::bundle::testManifest() {
   manifest.kernels = {dense, columns, window, select};
 
   Rule usual;
-  usual.phases = {{{When::Kind::On, cadence}, 0, -1, {{0, 3}}},
-                  {{When::Kind::Before, cadence}, 0, -1, {}},
-                  {{When::Kind::Otherwise, {}}, 1, -1, {}}};
+  usual.phases = {{{When::Kind::On, cadence}, 0, -1, -1, {{0, 3}}},
+                  {{When::Kind::Before, cadence}, 0, -1, -1, {}},
+                  {{When::Kind::Otherwise, {}}, 1, -1, -1, {}}};
   Rule last;
   last.isDefault = false;
   last.firstLayer = -2;
   last.lastLayer = -1;
-  last.phases = {{{When::Kind::Otherwise, {}}, 2, -1, {}}};
+  last.phases = {{{When::Kind::Otherwise, {}}, 2, -1, -1, {}}};
   manifest.rules = {usual, last};
   return manifest;
 }
@@ -118,9 +118,12 @@ Manifest heddle::bundle::testRowsManifest() {
   manifest.kernels.push_back(kernel("select_blocks", Kernel::Kind::Select));
   manifest.kernels.back().group = 32;
   manifest.kernels.back().blocks = true;
-  manifest.rules[0].phases = {
-      {{When::Kind::On, phase}, 0, -1, {{0, 2}, {1, 3, scoringsOf(blocks, 0)}}},
-      {{When::Kind::Otherwise, {}}, 1, -1, {}}};
+  manifest.rules[0].phases = {{{When::Kind::On, phase},
+                               0,
+                               -1,
+                               -1,
+                               {{0, 2}, {1, 3, scoringsOf(blocks, 0)}}},
+                              {{When::Kind::Otherwise, {}}, 1, -1, -1, {}}};
 
   using Kind = Positions::Kind;
   manifest.positions = {

@@ -474,6 +474,13 @@ class Positions(_Set):
         is no whole number. Source: docs/Spec/Rows.md."""
         return Positions(_form("confident", count, near=near) + " of {}", (self,), "sure")
 
+    @_checked
+    def attended(self, share: Ratio) -> Positions:
+        """Of the positions of the set those that drew most attention in the step before, as many as
+        together drew less than `share` of what all of them did, at least one; none before the
+        first step. TypeError for what is no ratio. Source: docs/Spec/Rows.md."""
+        return Positions(_form("attended", share=share) + " of {}", (self,), "drawing")
+
     def leading(self) -> Positions:
         """As many first positions of the sequence as the set has."""
         return Positions("leading {}", (self,), "front")

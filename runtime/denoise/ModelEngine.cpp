@@ -317,6 +317,12 @@ Status ModelEngine::step(const StepPlace &place, StepOutcome *outcome) {
     outcome->counters = executor.counters();
     std::span<const AttentionMap> maps = executor.maps();
     outcome->maps.assign(maps.begin(), maps.end());
+    for (size_t s = 0; s < runs.size(); ++s)
+      if (const std::span<const double> drew =
+              executor.attention(static_cast<int64_t>(s));
+          !drew.empty() && batch->offsets[s] < batch->offsets[s + 1])
+        outcome->drawn.push_back(
+            {static_cast<int64_t>(s), {drew.begin(), drew.end()}});
   }
   if (Status status = makeSteps(outcome); !status)
     return status;

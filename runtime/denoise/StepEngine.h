@@ -74,6 +74,12 @@ struct Prediction {
   double confidence = 0;
 };
 
+/// The attention that positions drew in a step, over all layers.
+struct Drawn {
+  int64_t sequence = 0;
+  std::vector<double> attention; ///< [length], prompt included
+};
+
 /// Where a step stands in its run.
 struct StepPlace {
   int64_t step = 0;        ///< 1-based, over the whole run
@@ -113,6 +119,9 @@ struct StepOutcome {
   /// Of all positions that the step could commit, where the schedule goes by
   /// their confidences (bundle::readsConfidences).
   std::vector<Prediction> predictions;
+  /// Of each sequence of which it computed rows, where the schedule goes by the
+  /// attention that positions drew (bundle::readsAttention).
+  std::vector<Drawn> drawn;
   /// Of each sequence that was not done, where the schedule verifies drafts.
   std::vector<Verified> verified;
   StepCounters counters;

@@ -83,6 +83,10 @@ Status ReferenceKernels::select(size_t kernel,
     kept.clear();
     for (const std::vector<double> &each : scoresHere)
       kept.insert(kept.end(), each.begin(), each.end());
+    if (args.scores)
+      std::ranges::transform(kept, args.scores, [](double score) {
+        return static_cast<float>(score);
+      });
   }
   return Status::success();
 }

@@ -196,6 +196,14 @@ public:
   /// sequence.
   virtual std::span<const AttentionMap> maps() const { return {}; }
 
+  /// [length]: the attention that a sequence's positions drew in the last step
+  /// that computed rows of it, where a set goes by it
+  /// (bundle::readsAttention); empty: there was none.
+  virtual std::span<const double> attention(int64_t sequence) const {
+    (void)sequence;
+    return {};
+  }
+
   /// The visible positions of a sequence at this step, by place.
   virtual std::span<const int32_t> visible(int64_t sequence) const = 0;
 

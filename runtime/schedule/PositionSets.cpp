@@ -30,6 +30,7 @@ static int64_t boundOf(const Positions &what, const SequenceShape &of,
     });
   switch (what.kind) {
   case Positions::Kind::Fixed:
+  case Positions::Kind::Attended:
   case Positions::Kind::Leading:
   case Positions::Kind::Predicting:
   case Positions::Kind::Except:
@@ -159,6 +160,33 @@ static void takeConfident(std::span<const int32_t> of, int64_t count,
   std::sort(out.begin(), out.end());
 }
 
+/// The first of `of`, by the attention that they drew, that together drew less
+/// than `share` of what all of them did, at least one; ascending.
+static void takeAttended(std::span<const int32_t> of, bundle::Ratio share,
+                         std::span<const double> attention,
+                         std::vector<int32_t> &out) {
+  if (attention.empty() || of.empty())
+    return;
+  std::vector<std::pair<double, int32_t>> order; // the most first
+  double all = 0;
+  for (int32_t position : of) {
+    const double drew = attention[static_cast<size_t>(position)];
+    order.emplace_back(-drew, position);
+    all += drew;
+  }
+  std::sort(order.begin(), order.end());
+  const double limit =
+      all * static_cast<double>(share.num) / static_cast<double>(share.den);
+  double taken = 0;
+  for (auto [drew, position] : order) {
+    taken -= drew;
+    if (!out.empty() && !(taken < limit))
+      break;
+    out.push_back(position);
+  }
+  std::sort(out.begin(), out.end());
+}
+
 PositionSets::PositionSets(const bundle::Manifest &manifest, bool shifted)
     : manifest(manifest), shifted(shifted), values(manifest.positions.size()) {
   for (const Positions &set : manifest.positions)
@@ -182,6 +210,10 @@ Status PositionSets::beginStep(const SequenceState &state) {
     return Error("the state has " + std::to_string(state.confidence.size()) +
                  " confidences, the sequence has " + std::to_string(length) +
                  " positions");
+  if (!state.attention.empty() && state.attention.size() != length)
+    return Error("the state has the attention of " +
+                 std::to_string(state.attention.size()) +
+                 " positions, the sequence has " + std::to_string(length));
   if (state.blockBegin < 0 || state.blockBegin > state.blockEnd ||
       state.blockEnd > shape.length)
     return Error("the block [" + std::to_string(state.blockBegin) + ", " +
@@ -276,6 +308,12 @@ void PositionSets::evaluate(size_t set, const SequenceState &state) {
     value.known = of.known;
     takeConfident(of.positions, what.count,
                   what.near > 0 ? &lifts.at(what.near) : nullptr, state, out);
+    return;
+  }
+  case Positions::Kind::Attended: {
+    const Value &of = values[what.of.front()];
+    value.known = of.known;
+    takeAttended(of.positions, what.share, state.attention, out);
     return;
   }
   case Positions::Kind::Hull:

@@ -20,6 +20,8 @@
 //   has no prediction yet
 //   confident(2, near = 1) of response, of 0.39 at 3, 0.4 at 5 and 0.6 at 7:
 //   {3,5}, since more of what is near them is decoded
+//   attended(share = 1/2) of {3,4,5}, which drew 1, 3 and 3: {4}, since two of
+//   them have more than the half
 //   hull of {3,5}: {3,4,5}   leading of {3,5,7}: {0,1,2}
 //   predicting of {3,5}: {3,5}, or {2,4} in a model that predicts in the row
 //   before

@@ -12,7 +12,7 @@
 // ProgramExecutorLayer.cpp which rows a layer computes,
 // ProgramExecutorAttend.cpp its attention, ProgramExecutorParts.cpp that of
 // which a part is kept, ProgramExecutorDrift.cpp what a cadence by drift goes
-// by.
+// by, ProgramExecutorRollout.cpp what attention positions drew.
 //
 // Where the schedule keeps keys and values, attention reads all of them from
 // the cache, by place; else from the model's tensors, which then hold every
@@ -69,6 +69,7 @@ public:
   }
   Result<std::vector<SelectionView>>
   selections(int64_t layer, int64_t sequence) const override;
+  std::span<const double> attention(int64_t sequence) const override;
 
   Result<RowSet> values(int64_t layer) override;
   bool choosesByValues(int64_t layer) const override;
@@ -99,7 +100,8 @@ private:
   struct Sequence {
     Sequence(const bundle::Manifest &manifest, bool shifted, int64_t layers,
              const SequenceShape &shape)
-        : rows(manifest, shifted, layers, shape), drift(manifest, layers) {}
+        : rows(manifest, shifted, layers, shape), drift(manifest, layers),
+          rolled(static_cast<size_t>(layers)) {}
 
     SequenceRows rows;
     std::vector<size_t> phases; ///< of each rule, at this step
@@ -126,6 +128,12 @@ private:
     };
     std::vector<Drifting> drifting; ///< [layers of drift]
     bool classed = false;           ///< `keyClasses` has its visible keys
+    /// [layers]: the places of the rows that each computed in this step, whose
+    /// queries are kept.
+    std::vector<std::vector<int32_t>> rolled;
+    /// [length]: the attention that positions drew in the last step; empty:
+    /// there was none.
+    std::vector<double> drew;
   };
 
   /// Rows of one table that go to rows of another.
@@ -215,6 +223,16 @@ private:
   Status weigh(int64_t layer);
   int64_t driftWidth() const { return weighs ? attentionWidth() : kvWidth(); }
 
+  // ProgramExecutorRollout.cpp
+  int64_t rolloutListBytes(bundle::Encoding encoding, int64_t n) const;
+  bool rollsOut(const Sequence &sequence) const;
+  Status keepQueries(int64_t layer, const AttentionTensors &tensors);
+  Status weighRows(int64_t layer, int64_t sequence,
+                   std::span<const double> drawn, abi::SelectArgs &args);
+  Status rollBack(int64_t layer, int64_t sequence, const abi::SelectArgs &args,
+                  std::vector<double> &drawn);
+  Status rollOut();
+
   // ProgramExecutorMaps.cpp
   Status mapLayer(int64_t layer, const AttentionTensors &tensors);
 
@@ -267,8 +285,16 @@ private:
   /// What logits are multiplied by.
   float scaleOf(bundle::Selection::Scale scale) const;
 
-  float *lseOf(int64_t row) const {
-    return reinterpret_cast<float *>(lse.get()) + row * queryHeads;
+  /// A row of a run's log-sum-exps, which are those of the layer at hand, or of
+  /// each where attention is added up.
+  float *lseOf(int64_t layer, int64_t row) const {
+    const int64_t first = program.rollsOut() ? layer * starts.back() : 0;
+    return reinterpret_cast<float *>(lse.get()) + (first + row) * queryHeads;
+  }
+  /// A row of the queries that a layer's rows had in this step.
+  std::byte *queriesOf(int64_t layer, int64_t row) const {
+    return rolloutQ.get() +
+           (layer * starts.back() + row) * attentionWidth() * byteSize(dtype);
   }
   int64_t attentionWidth() const { return queryHeads * headDim; }
   int64_t kvWidth() const { return kvHeads * headDim; }
@@ -335,21 +361,29 @@ private:
   std::vector<int64_t> starts; ///< first row of each in stores and buffers
   std::shared_ptr<std::byte> listMemory;
   IndexLists lists;
+  bundle::Encoding encodedBy = bundle::Encoding::Int32; ///< lists of keys
   RowStore keyStore, valueStore, contextStore, outputStore, ffnStore;
   RowStore outsideStore;    ///< attention over the keys outside
   RowStore outsideLseStore; ///< its log-sum-exps: floats of the query heads
   RowStore delta; ///< V new - V cached of one layer; 0 where not exact
   RowStore ends; ///< outputs of one layer in which rows end; those of such rows
                  ///< are never written, and what becomes of them is not read
-  std::shared_ptr<std::byte> lse;       ///< [rows x query heads] floats
-  std::shared_ptr<std::byte> beforeLse; ///< likewise, of the keys before those
-                                        ///< inside, by kept rows
-  std::shared_ptr<std::byte> gatherQ;   ///< [rows x attention width]
-  std::shared_ptr<std::byte> gatherO;   ///< likewise
-  std::shared_ptr<std::byte> scoringO;  ///< likewise, of attention run for its
-                                        ///< log-sum-exp or its weights
-  std::shared_ptr<std::byte> scoringL;  ///< 2 x lse: of another scale, and of
-                                        ///< one span
+  std::shared_ptr<std::byte> lse;        ///< [rows x query heads] floats; of
+                                         ///< all layers, if attention is added
+                                         ///< up
+  std::shared_ptr<std::byte> beforeLse;  ///< likewise, of the keys before those
+                                         ///< inside, by kept rows
+  std::shared_ptr<std::byte> gatherQ;    ///< [rows x attention width]
+  std::shared_ptr<std::byte> gatherO;    ///< likewise
+  std::shared_ptr<std::byte> scoringO;   ///< likewise, of attention run for its
+                                         ///< log-sum-exp or its weights
+  std::shared_ptr<std::byte> scoringL;   ///< 2 x lse: of another scale, and of
+                                         ///< one span
+  std::shared_ptr<std::byte> rolloutQ;   ///< [layers x rows x attention width]
+  std::shared_ptr<std::byte> rolloutLse; ///< [rows x query heads] floats:
+                                         ///< less what rows have drawn
+  std::shared_ptr<std::byte> rolloutScores; ///< likewise: of keys
+  std::shared_ptr<std::byte> rolloutLists;  ///< what select kernels write, too
   std::shared_ptr<std::byte> moved; ///< [rows x widest kept row]: on their way
                                     ///< to other places
   /// [driftLayers x rows of all responses x driftWidth()]: V of a layer, or

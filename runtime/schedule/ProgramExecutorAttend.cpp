@@ -184,7 +184,7 @@ abi::AttentionArgs ProgramExecutor::argsOf(int64_t layer, int64_t s,
     args.keyStride = tensors.keyStride;
     args.valueStride = tensors.valueStride;
   }
-  args.lse = needsLse ? lseOf(starts[s]) : nullptr;
+  args.lse = needsLse ? lseOf(layer, starts[s]) : nullptr;
   args.n = rows.n();
   args.kvGroup = queryHeads / kvHeads;
   args.scale = scaleOf(Selection::Scale::HeadDim);
@@ -207,7 +207,7 @@ void ProgramExecutor::useGathered(int64_t s, int64_t first, int64_t count,
       rowOf(gatherO.get(), starts[s] + first, attentionWidth(), dtype);
   args.queryStride = args.outputStride = attentionWidth();
   if (needsLse)
-    args.lse = lseOf(starts[s] + first);
+    args.lse = lseOf(layerNow, starts[s] + first);
   args.rows = count;
   args.place = sequences[s]->places.data() + first;
 }
@@ -694,6 +694,9 @@ Status ProgramExecutor::attend(int64_t layer, const PackedBatch &given,
   if (schedule.reuse.kv)
     if (Status status = storeKeysAndValues(layer, tensors); !status)
       return status;
+  if (program.rollsOut())
+    if (Status status = keepQueries(layer, tensors); !status)
+      return status;
   if (Status status = keepsOutside() ? attendInParts(layer, tensors)
                                      : attendWhole(layer, tensors);
       !status)
@@ -708,5 +711,8 @@ Status ProgramExecutor::attend(int64_t layer, const PackedBatch &given,
   }
   if (Status status = measureDrift(layer, tensors); !status)
     return status;
+  if (program.rollsOut() && layer == layers - 1)
+    if (Status status = rollOut(); !status)
+      return status;
   return mapping.cells > 0 ? mapLayer(layer, tensors) : Status::success();
 }

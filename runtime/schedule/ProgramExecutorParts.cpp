@@ -162,7 +162,7 @@ Status ProgramExecutor::mergePart(int64_t layer, Part part,
           ? RowTable{gatherO.get(), attentionWidth(), rows.from}
           : RowTable{tensors.output, tensors.outputStride, rows.from};
   RowMerge merge{.now = output,
-                 .lse = lseOf(0),
+                 .lse = lseOf(layer, 0),
                  .lseAt = rows.lseAt,
                  .lseStride = rows.lseStride,
                  .kept = tableOf(outsideStore, layer, rows.kept),

@@ -243,6 +243,7 @@ ProgramExecutor::neededMemory(const std::vector<SequenceShape> &shapes,
   const int64_t lseRow = queryHeads * static_cast<int64_t>(sizeof(float));
   const char *const scratch = "scratch memory of the schedule";
   const char *const drift = "what drift is measured from";
+  const char *const attention = "what attention is added up from";
   std::vector<Needed> all = {{&ProgramExecutor::listMemory,
                               IndexLists::bytesFor(listShape(shapes, places)),
                               "index lists"}};
@@ -253,7 +254,8 @@ ProgramExecutor::neededMemory(const std::vector<SequenceShape> &shapes,
       all.push_back({buffer, count * rowBytes, what});
   };
   using Self = ProgramExecutor;
-  add(&Self::lse, needsLse, rows, lseRow, scratch);
+  const bool rolls = program.rollsOut();
+  add(&Self::lse, needsLse, rolls ? layers * rows : rows, lseRow, scratch);
   add(&Self::beforeLse, keepsOutside(), rows, lseRow, scratch);
   add(&Self::gatherQ, needsGather, rows, attentionRow, scratch);
   add(&Self::gatherO, needsGather, rows, attentionRow, scratch);
@@ -261,6 +263,16 @@ ProgramExecutor::neededMemory(const std::vector<SequenceShape> &shapes,
   add(&Self::scoringL, needsScoring, rows, 2 * lseRow, scratch);
   add(&Self::keyClasses, weighs, rows, kvRow, scratch);
   add(&Self::moved, needsMoves, rows, widestRow() * size, scratch);
+  add(&Self::rolloutQ, rolls, layers * rows, attentionRow, attention);
+  add(&Self::rolloutLse, rolls, rows, lseRow, attention);
+  add(&Self::rolloutScores, rolls, rows, lseRow, attention);
+  if (rolls) {
+    const bundle::Encoding encoding = listShape(shapes, places).encoding;
+    int64_t bytes = 0;
+    for (int64_t n : places)
+      bytes += rolloutListBytes(encoding, n);
+    add(&Self::rolloutLists, true, 1, bytes, attention);
+  }
   add(&Self::reference, !driftLayers.empty(),
       std::ssize(driftLayers) * responseRows(shapes), driftWidth() * size,
       drift);
@@ -286,8 +298,9 @@ void ProgramExecutor::endRun() {
         &outsideStore, &outsideLseStore, &delta, &ends})
     *store = RowStore();
   for (std::shared_ptr<std::byte> *buffer :
-       {&lse, &beforeLse, &gatherQ, &gatherO, &scoringO, &scoringL, &moved,
-        &reference, &classes, &keyClasses})
+       {&lse, &beforeLse, &gatherQ, &gatherO, &scoringO, &scoringL, &rolloutQ,
+        &rolloutLse, &rolloutScores, &rolloutLists, &moved, &reference,
+        &classes, &keyClasses})
     buffer->reset();
 }
 
@@ -331,6 +344,7 @@ Status ProgramExecutor::beginRun(std::vector<SequenceShape> shapes,
     if (Status status = memory->clear(listMemory.get(), bytes); !status)
       return status;
   lists = IndexLists::at(shape, listMemory.get());
+  encodedBy = shape.encoding;
   for (const Kept &each : keptStores()) {
     const int64_t bytes = each.bytes(places);
     std::shared_ptr<std::byte> kept;
@@ -427,6 +441,8 @@ Status ProgramExecutor::beginSequence(int64_t s, const SequenceState &state) {
   Sequence &sequence = *sequences[s];
   SequenceState known = state;
   known.place = sequence.drift.at(state.place);
+  if (program.rollsOut())
+    known.attention = attention(s);
   if (Status status = sequence.rows.beginStep(known); !status)
     return status;
   if (!sequence.rows.inStep())

@@ -19,8 +19,9 @@ namespace heddle::rt {
 struct SequenceShape {
   int64_t length = 0;       ///< positions, prompt and response
   int64_t promptLength = 0; ///< in [0, length]
-  /// A sequence before this one, by whose drift this one goes: the other half
-  /// of a guided one. Both then compute the same rows. -1: by its own.
+  /// A sequence before this one, by whose drift and attention this one goes:
+  /// the other half of a guided one. Both then compute the same rows. -1: by
+  /// its own.
   int64_t driftsAs = -1;
   /// A sequence before this one, whose lists this one reads and never
   /// refreshes: the one that it is a draft of. -1: it has its own.
@@ -54,6 +55,9 @@ struct SequenceState {
   /// [length]: how confident the last prediction of a position was, -infinity
   /// where none has been made; empty: nowhere.
   std::span<const double> confidence;
+  /// [length]: the attention that a position drew in the last step that
+  /// computed rows; empty: there was none. Executors know it themselves.
+  std::span<const double> attention;
   bool done = false; ///< no more steps for it; all else is then ignored
 };
 

@@ -35,6 +35,8 @@ Result<StepProgram> StepProgram::create(const bundle::Manifest &manifest,
       program.used[phase.attention] = program.used[phase.scorer()] = true;
       if (phase.shadow >= 0)
         program.used[phase.shadow] = true;
+      if (phase.rollout >= 0)
+        program.used[phase.rollout] = program.rolling = true;
       for (const Phase::Refresh &refresh : phase.refreshes) {
         program.used[refresh.kernel] = true;
         for (const Phase::Scoring &each : refresh.scorings)

@@ -109,6 +109,9 @@ public:
   /// Whether some phase measures what rows attend to.
   bool weighs() const { return weighing; }
 
+  /// Whether the attention that positions drew is added up.
+  bool rollsOut() const { return rolling; }
+
 private:
   Status checkReads() const;
   Status checkOuter(int64_t selection, int64_t step,
@@ -118,7 +121,7 @@ private:
   std::vector<size_t> ruleOfLayer;
   std::vector<std::vector<int64_t>> sources; ///< [layer][selection]
   std::vector<bool> used;
-  bool scoring = false, weighing = false;
+  bool scoring = false, weighing = false, rolling = false;
 
   int64_t steps = 0;
   std::vector<std::vector<size_t>> phases;  ///< [rule][step - 1]

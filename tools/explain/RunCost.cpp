@@ -328,6 +328,14 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
         manifest.selections[static_cast<size_t>(term.selection)].group;
   }
   addScoring(phase, step, result);
+  if (phase.rollout >= 0 && rows.exact > 0) {
+    // Of one sequence, which both halves of a guided one go by.
+    const int64_t n = std::ssize(step.visible);
+    work.scorePairs += shape.heads * (rows.exact / step.sequences) * n;
+    result.scored = n;
+    result.scoreGroup = groupOfAll;
+    result.scoreTasks = shape.heads;
+  }
   addMeasures(phase, step, layer, rows.exact, work);
   addShadow(step, result);
   return result;
@@ -634,7 +642,7 @@ Result<RunCost> heddle::explain::costOf(const Manifest &manifest,
         request.run.drawn && anyCommit(manifest, [](const CommitRule &rule) {
           return rule.kind == CommitRule::Kind::Quota;
         });
-    if (byDraws)
+    if (byDraws || readsAttention(manifest))
       cost->certainty = Certainty::About;
     if (!driftsOf(manifest).empty()) {
       cost->certainty = Certainty::About;

@@ -99,6 +99,17 @@ std::string readPass(const Json &line, rt::StepOutcome &made) {
       made.predictions.push_back(
           {0, position, each["confidence"].get<double>()});
     }
+  if (const Json *drawn = listOf(line, "drawn"))
+    for (const Json &each : *drawn) {
+      const Json *attention =
+          each.is_object() ? listOf(each, "attention") : nullptr;
+      if (!attention || numberOf(each, "sequence", -1) != 0 ||
+          !std::ranges::all_of(*attention,
+                               [](const Json &one) { return one.is_number(); }))
+        return "draws attention to no sequence that is the one, or what is no "
+               "number";
+      made.drawn.push_back({0, attention->get<std::vector<double>>()});
+    }
   if (const Json *similarities = listOf(line, "similarity"))
     for (const Json &one : *similarities) {
       if (!one.is_number() && !one.is_null())

@@ -20,10 +20,10 @@ namespace heddle::explain {
 /// What a run did: heddle-run's --steps-json of one prompt, from its first step
 /// to its end.
 struct RunLog {
-  /// Its forward passes, as they were told: commits, predictions where the
-  /// run's schedule goes by them, what was verified, rows through the layers
-  /// and the LM head and, in `counters`, the layers' salient rows and
-  /// similarities. Numbers that the log doesn't say are -1.
+  /// Its forward passes, as they were told: commits, predictions and the
+  /// attention drawn where the run's schedule goes by them, what was verified,
+  /// rows through the layers and the LM head and, in `counters`, the layers'
+  /// salient rows and similarities. Numbers that the log doesn't say are -1.
   std::vector<rt::StepOutcome> passes;
   /// What the last line says of the run.
   struct Lengths {

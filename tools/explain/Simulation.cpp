@@ -254,6 +254,15 @@ explain::simulate(const bundle::Manifest &manifest,
         ": the schedule goes by the confidence of earlier predictions, "
         "of which the log says nothing; write it with heddle-run "
         "--steps-json and this schedule");
+  const bool goesByAttention = bundle::readsAttention(manifest);
+  if (request.follow && goesByAttention &&
+      std::ranges::all_of(request.follow->passes,
+                          [](const auto &pass) { return pass.drawn.empty(); }))
+    return Error(
+        request.follow->name +
+        ": the schedule goes by the attention that positions drew, of which "
+        "the log says nothing; write it with heddle-run --steps-json and this "
+        "schedule");
   if (request.follow &&
       std::ranges::any_of(request.follow->passes, [&](const auto &pass) {
         return pass.verified.empty() == manifest.commit.verifies();
@@ -275,6 +284,7 @@ explain::simulate(const bundle::Manifest &manifest,
   LayersOfStep layers;
   std::vector<uint8_t> isActive;
   std::vector<double> confidence;
+  std::vector<double> attention; // that positions drew in the step before
   const int64_t last =
       request.follow
           ? std::ssize(request.follow->passes)
@@ -298,6 +308,7 @@ explain::simulate(const bundle::Manifest &manifest,
                    similaritiesBefore(request, pass, drift.layers().size()));
     rt::SequenceState state = run.state();
     state.place = drift.at(run.place());
+    state.attention = attention;
     if (Status status = rows.beginStep(state); !status)
       return status.takeError().withContext("step " +
                                             std::to_string(run.place().step));
@@ -383,6 +394,13 @@ explain::simulate(const bundle::Manifest &manifest,
           std::ssize(logged->commits) != quota)
         return unlike("commits " + std::to_string(logged->commits.size()) +
                       " tokens, here it has " + std::to_string(quota));
+      if (!logged->drawn.empty()) {
+        attention = logged->drawn.front().attention;
+        if (std::ssize(attention) != request.length)
+          return unlike(
+              "has the attention of " + std::to_string(attention.size()) +
+              " positions, here there are " + std::to_string(request.length));
+      }
       for (const rt::Prediction &each : logged->predictions) {
         if (each.position >= request.length ||
             run.masked()[static_cast<size_t>(each.position)] == 0)
@@ -393,6 +411,14 @@ explain::simulate(const bundle::Manifest &manifest,
     } else {
       for (size_t i = 0; i < candidates.size(); ++i)
         run.predict(candidates[i], confidence[i]);
+      if (goesByAttention && !active.empty()) {
+        attention.assign(static_cast<size_t>(request.length), 0);
+        for (int64_t place = 0; place < rows.n(); ++place) {
+          const int32_t position = rows.positionOf(static_cast<int32_t>(place));
+          attention[static_cast<size_t>(position)] =
+              confidenceAt(~request.seed, run.place().step, position);
+        }
+      }
     }
     commits.clear();
     revoked.clear();

@@ -58,6 +58,12 @@ void StepLog::step(const rt::StepRecord &record) {
                              {"position", each.position},
                              {"confidence", each.confidence}});
   }
+  if (!record.drawn.empty()) {
+    Json &drawn = line["drawn"] = Json::array();
+    for (const rt::Drawn &each : record.drawn)
+      drawn.push_back(
+          {{"sequence", each.sequence}, {"attention", each.attention}});
+  }
   if (!record.verified.empty()) {
     Json &verified = line["verified"] = Json::array();
     for (const rt::Verified &each : record.verified)

@@ -24,7 +24,10 @@ namespace heddle::run {
 ///    "commits":[{"sequence":0,"position":17,"token":5,"confidence":0.93}]}
 /// and of schedules that go by past confidences
 ///    "predictions":[{"sequence":0,"position":17,"confidence":0.93}]
-/// of all positions that the step could commit;
+/// of all positions that the step could commit, of those that go by what
+/// attention positions drew
+///    "drawn":[{"sequence":0,"attention":[1.2,0.8]}]
+/// of all positions;
 /// and at the end
 ///   {"done":true,"complete":true,"prompt_lengths":[11],"gen_length":8,
 ///    "steps":8,"block_length":8,"sequences":[[ids, prompt included]]}

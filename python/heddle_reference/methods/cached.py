@@ -40,12 +40,16 @@ class Cached(Method):
             h = m.attention_norm(layer, x)
             self.keys[layer][:, rows] = m.rotate(m.key(layer, h), rows)
             self.values[layer][:, rows] = m.value(layer, h)
-            context = attention(m.rotate(m.query(layer, h), rows),
-                                self.keys[layer][:, visible], self.values[layer][:, visible])
+            q = m.rotate(m.query(layer, h), rows)
+            context = attention(q, self.keys[layer][:, visible], self.values[layer][:, visible])
             x = x + m.output(layer, context)
             x = x + m.ffn(layer, x)
-            record.layer(rows, rows, rows, m.heads * len(rows) * len(visible))
+            record.layer(rows, rows, rows, m.heads * len(rows) * len(visible),
+                         margin=self.attended(run, layer, q, rows))
         return rows, x
+
+    def attended(self, run, layer, q, rows):
+        """Told what the rows attend with; how close a choice was."""
 
 
 def everything(run):
@@ -83,13 +87,19 @@ class ToBlock(Cached):
 
 
 class MostCertain(Cached):
-    """After d2Cache, without its rows by attention: all rows at a block's first pass; then the
-    `count` masked ones that were last predicted with the highest confidence, as what is decoded
-    near them lifts it (deviation `near`), the first masked one and what the pass before
-    committed."""
+    """After d2Cache: all rows at a block's first pass; then the `count` masked ones that were last
+    predicted with the highest confidence, as what is decoded near them lifts it (deviation `near`),
+    the first masked one and what the pass before committed; and of all others those that drew most
+    attention in the pass before, as many as together have less than `share` of what these drew, at
+    least one (0: none). By rollout: the product over layers of (P + I) / 2, the rows of what a
+    layer does not compute those of I."""
 
-    def __init__(self, count, near):
-        self.count, self.near = count, near
+    def __init__(self, count, near, share=0):
+        self.count, self.near, self.share = count, near, share
+
+    def begin(self, run):
+        super().begin(run)
+        self.rollout, self.margin = None, None
 
     def reach(self, run):
         return {p for p in range(run.n) if run.pieces.row_of(p) in self.rows}
@@ -98,8 +108,37 @@ class MostCertain(Cached):
         self.rows = everything(run)
         if run.inner > 0:
             sure = run.most_confident(everything(run), self.count, self.near)
-            self.rows = run.predicting({*sure, *run.masked()[:1], *run.history[-1]})
+            certain = {*sure, *run.masked()[:1], *run.history[-1]}
+            self.rows = run.predicting(certain | self.drawing(run, certain))
         return self.rows, everything(run)
+
+    def drawing(self, run, certain):
+        self.margin = None
+        others = sorted(set(everything(run)) - certain)
+        if not self.share or not others:
+            return set()
+        drew = self.rollout.sum(0)[others]
+        order = drew.sort(descending=True, stable=True).indices
+        sums = drew[order].cumsum(0)
+        limit = drew.sum() * self.share.numerator / self.share.denominator
+        count = max(1, int((sums < limit).sum()))
+        at_border = drew[order[count - 1:count + 1]]
+        self.margin = min([*((sums - limit).abs() / sums[-1]),
+                           *((at_border[:1] - at_border[1:]) / at_border[0] if len(at_border) > 1 else [])])
+        return {others[i] for i in order[:count].tolist()}
+
+    def attended(self, run, layer, q, rows):
+        """Every position of the run is visible."""
+        if not self.share:
+            return None
+        if layer == 0:
+            self.rollout = torch.eye(run.n, dtype=torch.float64)
+        k = self.keys[layer].double().repeat_interleave(len(q) // len(self.keys[layer]), 0)
+        p = torch.softmax(q.double() @ k.transpose(-1, -2) * q.shape[-1] ** -0.5, -1).mean(0)
+        a = torch.eye(run.n, dtype=torch.float64)
+        a[rows] = (a[rows] + p) / 2
+        self.rollout = a @ self.rollout
+        return self.margin if layer == 0 else None
 
 
 class FlashBlock(FastDllm):

@@ -171,7 +171,7 @@ class TextTest(unittest.TestCase):
     def test_every_operation_on_positions_has_an_expression(self):
         operations = re.findall(r"^%name = (\w+)\S* .*%", (ROOT / "docs/Spec/Grammar.md").read_text(), re.M)
         later = committed(last=2)
-        made = {"confident": block.confident(2), "except": decoded - later, "fix": decoded.fixed(every(4)), "hull": later.hull(),
+        made = {"attended": decoded.attended(0.1), "confident": block.confident(2), "except": decoded - later, "fix": decoded.fixed(every(4)), "hull": later.hull(),
                 "intersect": decoded & block, "last": decoded.last(2), "leading": later.leading(),
                 "nearest": later.nearest(2, undecoded()), "union": decoded | later,
                 "neighbors": later.neighbors(2, undecoded()), "predicting": later.predicting()}
@@ -216,6 +216,7 @@ class TextTest(unittest.TestCase):
 
     def test_what_is_written_means_what_the_examples_do(self):
         once, start, second = at(0.2), first(1).in_block(), at_step(2).in_block()
+        certain = undecoded().confident(32, near=10) | undecoded(first=1) | committed(last=1)
         for name, made in {
                 "dense": attend(),
                 "pulsecol": attend(columns(keep=0.2), refresh=uniform(0.3, 16)),
@@ -251,7 +252,7 @@ class TextTest(unittest.TestCase):
                         undecoded(first=1) | block.confident(2) | committed(last=1)), confidence=0.5),
                     layers=[4, 8]) + recompute(block) + attend(),
                 "d2-cache": reuse("kv") + recompute(all_positions, on=start) + recompute(
-                    undecoded().confident(32, near=10) | undecoded(first=1) | committed(last=1)) + attend(),
+                    certain | (all_positions - certain).attended(0.1)) + attend(),
                 "elastic-cache": reuse("kv", "output", "ffn") + recompute(all_positions, on=first(1)) +
                 recompute(all_positions, on=heddle.drift(0.9, 64, layer=-24, attention=True), layers=(-24, -1)) +
                 recompute(all_positions, on=heddle.drift(0.9, 64, layer=-12, attention=True), layers=(-12, -1)) +

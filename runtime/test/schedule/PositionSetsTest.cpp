@@ -427,3 +427,51 @@ TEST(PositionSets, BoundWhatTheyCanHold) {
   EXPECT_EQ(sets.bound(6, {100, 20}), 100);
   EXPECT_EQ(sets.bound(3, {22, 20}), 22);
 }
+
+TEST(PositionSets, WhatDrewMostAttention) {
+  bundle::Manifest manifest;
+  manifest.positions = {make(Kind::All), make(Kind::Single, 3),
+                        make(Kind::Except, 0, {0, 1}),
+                        make(Kind::Intersect, 0, {1, 2})};
+  auto add = [&](bundle::Ratio share, int64_t of) {
+    manifest.positions.push_back(make(Kind::Attended, 0, {of}));
+    manifest.positions.back().share = share;
+  };
+  add({1, 2}, 0);
+  add({1, 2}, 2);
+  add({1, 100}, 0);
+  add({1, 1}, 0);
+  add({1, 2}, 3); // of none
+  PositionSets sets(manifest);
+  test::States states({{6, 2}});
+  sets.beginRun(states.shapes[0]);
+  std::vector<double> drew;
+  auto begin = [&](int64_t step) {
+    SequenceState state = states.at(0, bundle::plannedPlace(step, 8, 0));
+    state.attention = drew;
+    return sets.beginStep(state);
+  };
+  // There was no step.
+  ASSERT_TRUE(begin(1));
+  for (int64_t set = 4; set < 9; ++set)
+    EXPECT_EQ(at(sets, set), List{});
+  // Of 20, less than 10 together: the next one would make it 13.
+  drew = {2, 1, 2, 7, 6, 2};
+  ASSERT_TRUE(begin(2));
+  EXPECT_EQ(at(sets, 4), (List{3}));
+  EXPECT_EQ(at(sets, 5), (List{4})) << "less than 6.5 of 13";
+  EXPECT_EQ(at(sets, 6), (List{3})) << "one at least";
+  EXPECT_EQ(at(sets, 7), (List{0, 2, 3, 4, 5})) << "less than all";
+  EXPECT_EQ(at(sets, 8), List{});
+  drew = {2, 1, 2, 4, 2, 2};
+  ASSERT_TRUE(begin(3));
+  EXPECT_EQ(at(sets, 4), (List{0, 3})) << "less than 6.5: of equals the lower";
+  drew = {3, 1, 0, 4, 0, 0};
+  ASSERT_TRUE(begin(4));
+  EXPECT_EQ(at(sets, 4), (List{3})) << "4 of 8 are not less than half";
+  drew.pop_back();
+  const Status refused = begin(5);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text().find("the attention of 5 positions"),
+            std::string::npos);
+}

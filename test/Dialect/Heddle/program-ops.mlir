@@ -50,6 +50,8 @@ heddle.schedule @forms {
   %sure = confident(2) of %response
   // CHECK: confident(32, near = 10) of %[[RESPONSE]]
   %lifted = confident(32, near = 10) of %response
+  // CHECK: attended(share = 0.1) of %[[RESPONSE]]
+  %drawing = attended(share = 10 percent) of %response
   // CHECK: %[[WINDOW:.*]] = fix %[[SEEN]] on %
   %window = fix %seen on %often
   // CHECK: visible %[[WINDOW]]

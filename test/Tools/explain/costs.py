@@ -138,6 +138,9 @@ TEXTS = {
     "near": ("%start = cadence first(1) in block  %masked = positions undecoded  %left = positions undecoded(first = 1)  "
              "%sure = confident(3, near = 4) of %masked  %new = positions committed(last = 1)  %rows = union %left, %sure, %new  "
              "reuse kv  recompute all on %start  recompute %rows  attend dense", "about", "exact"),
+    "attended": ("%start = cadence first(1) in block  %left = positions undecoded(first = 1)  %all = positions all  "
+                 "%others = except %all, %left  %drawing = attended(share = 1/10) of %others  %rows = union %left, %drawing  "
+                 "reuse kv  recompute all on %start  recompute %rows  attend dense", "about", "exact"),
     "weighted": ("%start = cadence first(1) in block  %block = positions block  %left = positions undecoded(first = 1)  "
                  "%others = except %block, %left  reuse kv  recompute all on %start  "
                  "recompute least_similar(keep = 1/2, among = %others, confidence = 1/2) in %block in layers(1)  "
@@ -170,7 +173,7 @@ TEXTS = {
 # Of these a run with classifier-free guidance is followed, which computes each row twice. Its log has the rows that
 # layers found to have changed of both sequences together; where none changed in one, it has nothing to correct.
 GUIDED = {
-    "confident": "exact", "verified": "exact", "revoked-shadow": "exact", "dense": "exact", "pulsecol": "exact", "window-diffusion": "exact", "dllm-cache": "exact", "dyllm": "at_most",
+    "confident": "exact", "attended": "exact", "verified": "exact", "revoked-shadow": "exact", "dense": "exact", "pulsecol": "exact", "window-diffusion": "exact", "dllm-cache": "exact", "dyllm": "at_most",
     "drift-of-attention": "exact", "elastic-cache": "exact", "columns-in-window": "exact", "streaming-llm": "exact", "dual-cache-drift": "exact", "losa": "exact"}
 
 

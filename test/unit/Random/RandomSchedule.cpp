@@ -364,6 +364,13 @@ private:
       add("recompute " + some() + sometimes);
     }
     std::string rows = some();
+    if (below(5) == 0) {
+      dense = plainLogits = true;
+      std::string drawing = value(
+          "p", "attended(share = " + oneOf({"1/10", "0.5", "1", "1 percent"}) +
+                   ") of " + value("p", anySet()));
+      rows = value("p", "union " + rows + ", " + drawing);
+    }
     if (!edits && below(4) == 0)
       rows = value("p", "predicting " + rows) + " alone";
     else if (below(4) == 0)

@@ -324,6 +324,10 @@ ParseResult parseConfident(OpAsmParser &parser, IntegerAttr &count,
 void printConfident(OpAsmPrinter &printer, Operation *, IntegerAttr count,
                     IntegerAttr near);
 
+/// `(share = 10 percent)`.
+ParseResult parseAttended(OpAsmParser &parser, RatioAttr &share);
+void printAttended(OpAsmPrinter &printer, Operation *, RatioAttr share);
+
 /// A value. parseEverywhere() reads that of a clause that holds in all layers.
 inline ParseResult
 parseValue(OpAsmParser &parser,

@@ -191,7 +191,8 @@ static LogicalResult verifyKernel(Operation *op, FlatSymbolRefAttr name,
 
 LogicalResult AttendWithOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return failure(failed(verifyKernel(*this, getKernelAttr(), symbols)) ||
-                 failed(verifyKernel(*this, getShadowAttr(), symbols)));
+                 failed(verifyKernel(*this, getShadowAttr(), symbols)) ||
+                 failed(verifyKernel(*this, getRolloutAttr(), symbols)));
 }
 
 LogicalResult ScoreWithOp::verifySymbolUses(SymbolTableCollection &symbols) {

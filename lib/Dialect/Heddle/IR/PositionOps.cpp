@@ -192,6 +192,12 @@ LogicalResult ConfidentOp::verify() {
              : success();
 }
 
+LogicalResult AttendedOp::verify() {
+  // R24: no share is no set.
+  return checkRatio([&] { return emitOpError(); },
+                    "argument 'share' of attended", getShare().getValue());
+}
+
 //===----------------------------------------------------------------------===//
 // Uses
 //===----------------------------------------------------------------------===//

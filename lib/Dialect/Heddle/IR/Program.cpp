@@ -134,6 +134,8 @@ LogicalResult Reader::addSet(Operation *op) {
       set.count = count.getInt();
     if (auto confident = dyn_cast<ConfidentOp>(op))
       set.near = static_cast<int64_t>(confident.getNear().value_or(0));
+    if (auto attended = dyn_cast<AttendedOp>(op))
+      set.share = attended.getShare().getValue();
   }
   for (Value operand : op->getOperands())
     if (isa<PositionsType>(operand.getType())
@@ -363,6 +365,8 @@ static bundle::Phase phaseOf(PhaseOp op, const Indices &indices) {
   result.attention = indices.kernels.lookup(op.getAttention().getKernel());
   if (std::optional<StringRef> shadow = op.getAttention().getShadow())
     result.shadow = indices.kernels.lookup(*shadow);
+  if (std::optional<StringRef> rollout = op.getAttention().getRollout())
+    result.rollout = indices.kernels.lookup(*rollout);
   result.refreshesFirst = op.refreshesFirst();
   if (ScoreWithOp scoring = op.getScoring())
     result.scoring = indices.kernels.lookup(scoring.getKernel());

@@ -290,6 +290,30 @@ void mlir::heddle::printConfident(OpAsmPrinter &printer, Operation *,
   printer << speller.text;
 }
 
+/// `(share = 0.1)`
+ParseResult mlir::heddle::parseAttended(OpAsmParser &parser, RatioAttr &share) {
+  bundle::Positions value;
+  value.kind = PositionsKind::Attended;
+  FormReader reader(parser, "set of positions");
+  reader.setOwner(spelled(value.kind));
+  bundle::detail::numbersOf(reader, value);
+  if (reader.finish())
+    return failure();
+  share = RatioAttr::get(parser.getContext(), value.share.num, value.share.den);
+  return success();
+}
+
+void mlir::heddle::printAttended(OpAsmPrinter &printer, Operation *,
+                                 RatioAttr share) {
+  bundle::Positions value;
+  value.kind = PositionsKind::Attended;
+  value.share = share.getValue();
+  FormSpeller speller;
+  bundle::detail::numbersOf(speller, value);
+  speller.close();
+  printer << speller.text;
+}
+
 ParseResult mlir::heddle::parseEverywhere(OpAsmParser &parser, Operand &value) {
   if (parseValue(parser, value))
     return failure();

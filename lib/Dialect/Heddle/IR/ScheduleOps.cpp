@@ -456,8 +456,8 @@ static LogicalResult verifyDense(
   return success();
 }
 
-/// U8, R20, M13: attention that is kept outside of a set, is of rows that are
-/// not visible, or of shadows.
+/// U8, R20, R25, M13: attention that is kept outside of a set, is of rows that
+/// are not visible, is added up, or is of shadows.
 static LogicalResult verifyAllDense(ScheduleOp schedule) {
   for (auto reuse : schedule.getOps<ReuseOp>())
     if (reuse.getRule().attention == ReusedAttention::Outside &&
@@ -466,6 +466,9 @@ static LogicalResult verifyAllDense(ScheduleOp schedule) {
   for (auto recompute : schedule.getOps<RecomputeOp>())
     if (recompute.getRule().unseen &&
         failed(verifyDense(schedule, recompute, bundle::checkUnseen)))
+      return failure();
+  for (auto attended : schedule.getOps<AttendedOp>())
+    if (failed(verifyDense(schedule, attended, bundle::checkRollout)))
       return failure();
   for (auto commit : schedule.getOps<CommitOp>())
     if (bundle::CommitRule(commit.getRule()).hasShadow() &&

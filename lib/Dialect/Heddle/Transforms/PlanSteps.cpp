@@ -77,6 +77,7 @@ private:
   KernelOp attentionFor(PairSet &pairs);
   KernelOp denseAttention();
   KernelOp shadowAttention();
+  KernelOp rollout();
   KernelOp kernelFor(Location loc, const Twine &name,
                      const bundle::Kernel &form,
                      ArrayRef<Attribute> terms = {});
@@ -89,11 +90,14 @@ private:
   ScheduleOp schedule;
   OpBuilder builder;
   PlanOp result;
-  /// Some phase refreshes a selection, or attention outside of a set is kept,
-  /// so dense attention writes the log-sum-exp.
+  /// Some phase refreshes a selection, attention outside of a set is kept or
+  /// attention is added up, so dense attention writes the log-sum-exp.
   bool needsLse = false;
   /// Some commit revokes by a shadow, which each attention has one for.
   bool needsShadow = false;
+  /// Some set goes by the attention that positions drew, so each attention has
+  /// a kernel that adds it up.
+  bool needsRollout = false;
   SmallVector<std::pair<SelectOp, SelectionOp>> selections;
   SmallVector<KernelOp> kernels;
   llvm::StringSet<> names;
@@ -201,6 +205,12 @@ KernelOp Planner::shadowAttention() {
                                  FlatSymbolRefAttr(), /*group=*/0));
 }
 
+/// Of the attention that positions drew in a layer.
+KernelOp Planner::rollout() {
+  const bundle::Kernel form = bundle::rolloutKernel();
+  return kernelFor(schedule.getLoc(), selectName(form), form);
+}
+
 static std::string symbolOf(const bundle::Term &term);
 
 /// "_within_window24", nothing where a term is within no other set.
@@ -252,11 +262,14 @@ PhaseOp Planner::addPhase(Location loc, const bundle::When &when,
   auto phase = PhaseOp::create(builder, loc, when);
   OpBuilder::InsertionGuard guard(builder);
   builder.createBlock(&phase.getBodyRegion());
-  FlatSymbolRefAttr shadow;
+  FlatSymbolRefAttr shadow, added;
   if (needsShadow)
     shadow = FlatSymbolRefAttr::get(shadowAttention().getSymNameAttr());
-  AttendWithOp::create(
-      builder, loc, FlatSymbolRefAttr::get(attention.getSymNameAttr()), shadow);
+  if (needsRollout)
+    added = FlatSymbolRefAttr::get(rollout().getSymNameAttr());
+  AttendWithOp::create(builder, loc,
+                       FlatSymbolRefAttr::get(attention.getSymNameAttr()),
+                       shadow, added);
   return phase;
 }
 
@@ -406,6 +419,14 @@ void Planner::plan(ArrayRef<Fallen> fallen) {
     needsLse |= llvm::any_of(part.refreshed, needsLogSumExp);
   for (auto reuse : schedule.getOps<ReuseOp>())
     needsLse |= reuse.getRule().attention == ReusedAttention::Outside;
+  // What no op asks for is not made.
+  for (Operation &op :
+       llvm::make_early_inc_range(llvm::reverse(*schedule.getBody())))
+    if (op.getNumResults() == 1 &&
+        isa<PositionsType>(op.getResult(0).getType()) && isOpTriviallyDead(&op))
+      op.erase();
+  needsRollout = !schedule.getOps<AttendedOp>().empty();
+  needsLse |= needsRollout;
   planProgram();
   for (const LayerPart &part : parts)
     planRule(part);

@@ -91,6 +91,8 @@ LogicalResult Checker::checkUsed() {
       used.insert(attend.getKernelAttr().getAttr());
       if (FlatSymbolRefAttr shadow = attend.getShadowAttr())
         used.insert(shadow.getAttr());
+      if (FlatSymbolRefAttr rollout = attend.getRolloutAttr())
+        used.insert(rollout.getAttr());
     }
     if (auto score = dyn_cast<ScoreWithOp>(op))
       used.insert(score.getKernelAttr().getAttr());

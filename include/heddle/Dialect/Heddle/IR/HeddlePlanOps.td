@@ -237,14 +237,23 @@ def Heddle_AttendWithOp : Heddle_Op<"attend_with", [
     Where commits revoke tokens by shadows another kernel, `shadow`, is run for the
     rows of these, over the keys of their sequence and their own.
 
+    Where a set goes by the attention that positions drew (`attended`), `rollout`
+    is run behind the step's last layer, from the last layer to the first: of
+    the layer's queries and keys and the attention's log-sum-exps, each less the
+    logarithm of what its row has drawn in the layers behind.
+
     ```mlir
     heddle.attend_with @attention_cols
     heddle.attend_with @attention_dense shadow @attention_others
+    heddle.attend_with @attention_dense_lse rollout @select_all
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel,
-                       OptionalAttr<FlatSymbolRefAttr>:$shadow);
-  let assemblyFormat = "$kernel (`shadow` $shadow^)? attr-dict";
+                       OptionalAttr<FlatSymbolRefAttr>:$shadow,
+                       OptionalAttr<FlatSymbolRefAttr>:$rollout);
+  let assemblyFormat = [{
+    $kernel (`shadow` $shadow^)? (`rollout` $rollout^)? attr-dict
+  }];
 }
 
 def Heddle_ScoreWithOp : Heddle_Op<"score_with", [

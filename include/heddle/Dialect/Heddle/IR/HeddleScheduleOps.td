@@ -505,6 +505,32 @@ def Heddle_ConfidentOp : Heddle_ValueOp<"confident"> {
   let hasVerifier = 1;
 }
 
+def Heddle_AttendedOp : Heddle_ValueOp<"attended"> {
+  let summary = "the positions of a set that drew most attention in the step before";
+  let description = [{
+    | form | positions |
+    |---|---|
+    | `attended(share = r) of %set` | of the positions of the set the first ones, by the attention that they drew in the last step that computed rows, that together drew less than the share r of the set's, at least one; of equals the lower one first; none before the first step |
+
+    Attention is added up over all layers by rollout: what rows drew flows on to
+    the keys that they attend to, half of it, by the mean of the heads'
+    probabilities; of a row that a layer does not compute all of it stays.
+
+    ```mlir
+    %drawing = attended(share = 10 percent) of %decoded
+    ```
+
+    Source: d2Cache, whose steps compute what drew most attention; attention
+    rollout (Abnar and Zuidema, 2020).
+  }];
+  let arguments = (ins Heddle_RatioAttr:$share, Heddle_PositionsType:$positions);
+  let results = (outs Heddle_PositionsType:$result);
+  let assemblyFormat = [{
+    `` custom<Attended>($share) `of` $positions `` custom<NoAttributes>(attr-dict)
+  }];
+  let hasVerifier = 1;
+}
+
 class Heddle_SetOfSetOp<string mnemonic> : Heddle_ValueOp<mnemonic> {
   let arguments = (ins Heddle_PositionsType:$positions);
   let results = (outs Heddle_PositionsType:$result);

@@ -21,6 +21,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -32,6 +33,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <type_traits>
 
 using namespace mlir;
@@ -56,13 +58,15 @@ size_t rankOfType(StringRef type) {
                        llvm::find(elementTypes, type));
 }
 
-/// LLVM's parser takes "" for 0 and what is too large for infinite.
+/// LLVM's parser takes "" for 0, 0x2 for 2 and what is too large for infinite.
 struct NumberParser : cl::parser<double> {
   using parser::parser;
   bool parse(cl::Option &option, StringRef name, StringRef text,
              double &value) {
     if (text.empty())
       return option.error("needs a value");
+    if (text.contains_insensitive('x'))
+      return option.error("'" + text + "' is no number");
     if (cl::parser<double>::parse(option, name, text, value))
       return true;
     return std::isinf(value) && !text.contains_insensitive("inf") &&
@@ -75,8 +79,16 @@ struct NumberParser : cl::parser<double> {
 template <typename T> struct IntegerParser : cl::parser<T> {
   using cl::parser<T>::parser;
   bool parse(cl::Option &option, StringRef, StringRef text, T &value) {
-    return text.getAsInteger(10, value) &&
-           option.error("'" + text + "' is no whole number");
+    if (!text.getAsInteger(10, value))
+      return false;
+    StringRef digits = text;
+    digits.consume_front("-");
+    if (digits.empty() || !llvm::all_of(digits, llvm::isDigit))
+      return option.error("'" + text + "' is no whole number");
+    using Limits = std::numeric_limits<T>;
+    return option.error(text + " is out of range, expected " +
+                        llvm::Twine(Limits::min()) + " to " +
+                        llvm::Twine(Limits::max()));
   }
 };
 
@@ -108,16 +120,19 @@ struct Flags {
           "Machines to compile for: host (default), a CPU as LLVM names it "
           "(x86-64-v3, znver4, ...), cuda for every NVIDIA GPU from sm_80 "
           "on, or one by name: cuda:sm_80, sm_86, sm_89, sm_90a, sm_100, "
-          "sm_120"),
+          "sm_120; may be repeated"),
       cl::value_desc("host|cpu|cuda|cuda:gpu,..."), cl::CommaSeparated,
       cl::cat(category)};
   cl::list<std::string> dtypes{
       "dtype",
-      cl::desc("Element types of the kernels, of which each target makes those "
-               "that it has (default: f32,bf16 for CPUs, bf16,f16 for GPUs)"),
+      cl::desc(
+          "Element types of the kernels, of which each target makes those "
+          "that it has (default: f32,bf16 for CPUs, bf16,f16 for GPUs); may be "
+          "repeated"),
       cl::value_desc("f32,bf16,f16"), cl::CommaSeparated, cl::cat(category)};
   cl::list<int64_t, bool, ParserOf<int64_t>> headDims{
-      "head-dim", cl::desc("Head dims of the kernels (default: 64,128)"),
+      "head-dim",
+      cl::desc("Head dims of the kernels (default: 64,128); may be repeated"),
       cl::value_desc("64,128"), cl::CommaSeparated, cl::cat(category)};
   cl::opt<Encoding> encoding{
       "index-encoding",

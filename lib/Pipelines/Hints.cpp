@@ -108,6 +108,9 @@ public:
                ? text.slice(tokens[first].begin, tokens[last - 1].end()).str()
                : "";
   }
+  bool isNumber(size_t token) const {
+    return token < tokens.size() && llvm::isDigit(tokens[token].first());
+  }
   /// Whether a clause begins there.
   bool beginsClause(size_t token) const {
     return token > 0 && tokens[token].isWord() &&
@@ -133,6 +136,7 @@ public:
   SmallVector<Token> tokens;
   size_t at = 0; ///< the token that the error is about; their number: the end
   bool named = false; ///< `%x =` stands in front
+  bool split = false; ///< the error is about the rest of a token, parted here
 };
 
 Hints::Op::Op(MLIRContext *context, StringRef all, size_t place) {
@@ -141,6 +145,15 @@ Hints::Op::Op(MLIRContext *context, StringRef all, size_t place) {
   size_t first = 0, found = 0;
   while (found < every.size() && every[found].begin < place)
     ++found;
+  // The parser may take for two what is one here, such as 2k.
+  if (found > 0 && every[found - 1].end() > place &&
+      !every[found - 1].text.contains('"')) {
+    const Token whole = every[found - 1];
+    const size_t size = place - whole.begin;
+    every[found - 1].text = whole.text.take_front(size);
+    every.insert(every.begin() + found, {place, whole.text.drop_front(size)});
+    split = true;
+  }
   const bool exact = found < every.size() && every[found].begin == place;
   size_t last = every.size();
   size_t indent = 0;
@@ -256,6 +269,49 @@ std::optional<std::string> Hints::asValue(const Op &op, size_t token) const {
   return std::nullopt;
 }
 
+/// Gives what is said so far another place.
+static void moveTo(Diagnostic &error, Location place) {
+  Diagnostic there(place, error.getSeverity());
+  there << error.str();
+  std::swap(error, there);
+}
+
+/// Of numbers with nothing but space between them: says that they are one, that
+/// they are several, or that there is to be one.
+bool Hints::join(const Op &op, Diagnostic &error) const {
+  if (op.split || !op.isNumber(op.at) || !op.isNumber(op.at - 1))
+    return false;
+  size_t first = op.at - 1, last = op.at + 1;
+  while (op.isNumber(first - 1))
+    --first;
+  while (op.isNumber(last))
+    ++last;
+  static const llvm::Regex groups("^[1-9][0-9]?[0-9]?( +[0-9][0-9][0-9])+$");
+  const std::string found = op.textOf(first, last);
+  std::string one, several;
+  bool isOne = groups.match(found);
+  for (size_t token = first; token < last; ++token) {
+    one += op.tokens[token].text;
+    several += (token > first ? ", " : "") + op.tokens[token].text.str();
+  }
+  // A number that begins with 0 is the rest of another one.
+  const bool areSeveral = reads(op, op.with(first, last, several));
+  isOne = isOne && (!areSeveral || found.find(" 0") != std::string::npos) &&
+          reads(op, op.with(first, last, one));
+  // Of one comma others say that it is missing.
+  if (areSeveral && !isOne && last == first + 2)
+    return false;
+  if (!areSeveral && !isOne &&
+      !reads(op, op.with(first, last, op.tokens[first].text)))
+    return false;
+  moveTo(error, locationOf(op.begin(first)));
+  if (isOne || areSeveral)
+    error << "found '" << found << "'; write " << (isOne ? one : several);
+  else
+    error << "expected one number, found '" << found << "'";
+  return true;
+}
+
 /// Says which token is missing, or too many, if the op is good with it. The
 /// error has none of its sentence yet but what it is about.
 bool Hints::repair(const Op &op, StringRef expected, Diagnostic &error,
@@ -324,10 +380,8 @@ bool Hints::repair(const Op &op, StringRef expected, Diagnostic &error,
     error << "'" << op.tokens[at].text << "' is written twice; drop one";
     return true;
   }
-  auto moveTo = [&](size_t token) {
-    Diagnostic there(locationOf(op.begin(token)), error.getSeverity());
-    there << error.str();
-    std::swap(error, there);
+  auto place = [&](size_t token) {
+    moveTo(error, locationOf(op.begin(token)));
   };
   // Of two words one says more of the other; without it the op would mean
   // something else.
@@ -339,13 +393,15 @@ bool Hints::repair(const Op &op, StringRef expected, Diagnostic &error,
                       b = op.tokens[first + 1].text.str();
     for (const std::string &words : {a + "(" + b + ")", b + "(" + a + ")"})
       if (reads(op, op.with(first, first + 2, words))) {
-        moveTo(first);
+        place(first);
         error << "found '" << a << " " << b << "'; write " << words;
         return true;
       }
     return false;
   };
   if (nested(at) || (at > 0 && nested(at - 1)))
+    return true;
+  if (join(op, error))
     return true;
   static constexpr StringLiteral brackets[] = {",", ")", "(", "="};
   for (StringRef word : brackets)
@@ -358,8 +414,11 @@ bool Hints::repair(const Op &op, StringRef expected, Diagnostic &error,
           << "', and no type is written here; drop it";
     return true;
   }
+  // A word between two numbers may mean anything but that both are meant.
+  const bool ofNumbers = op.isNumber(at - 1) && op.isNumber(at + 1) &&
+                         op.tokens[at].isWord() && op.tokens[at].text != "and";
   for (StringRef word : brackets)
-    if (at < size && reads(op, op.with(at, at + 1, word))) {
+    if (at < size && !ofNumbers && reads(op, op.with(at, at + 1, word))) {
       error << "expected '" << word << "', found " << op.found(at) << "; write "
             << word << " in its place";
       return true;
@@ -385,11 +444,11 @@ bool Hints::repair(const Op &op, StringRef expected, Diagnostic &error,
   for (size_t token = at; token-- > (op.named ? 2 : 0);) {
     for (StringRef word : brackets)
       if (inserted(token, word)) {
-        moveTo(token);
+        place(token);
         return sayMissing(token, word);
       }
     if (at < size && dropped(token, token + 1)) {
-      moveTo(token);
+      place(token);
       return sayExtra(token, token + 1);
     }
   }
@@ -555,6 +614,44 @@ static bool isOfMlir(StringRef body) {
          !body.contains(" or ");
 }
 
+/// Of a word, a name or a number that the parser takes for two, as it reads 2
+/// of 2k: says what to write.
+std::optional<Diagnostic> Hints::asOneWord(const Op &op,
+                                           DiagnosticSeverity kind) const {
+  const size_t first = op.at - (op.split && op.at > 0);
+  if (op.at >= op.tokens.size() || !(op.split || op.tokens[first].isWord()))
+    return std::nullopt;
+  const std::string word = op.textOf(first, op.at + 1);
+  std::string mended = word;
+  std::replace(mended.begin(), mended.end(), '-', '_');
+  Diagnostic said(locationOf(op.begin(first)), kind);
+  said << "found '" << word << "'; ";
+  const Token &part = op.tokens[first];
+  if (part.first() == '@' || part.first() == '%') {
+    // As the parser has them: of a digit and a letter it reads the digit.
+    if (llvm::isDigit(word[1]))
+      mended.insert(1, "_");
+    if (mended == word)
+      return std::nullopt;
+    said << "a name has letters, digits, _, . and $, and begins with no digit: "
+            "write "
+         << mended;
+  } else if (part.isWord()) {
+    if (mended == word)
+      return std::nullopt;
+    if (reads(op, op.with(first, op.at + 1, mended)))
+      said << "write " << mended;
+    else
+      said << "a word has no -, and numbers are written or named, not computed";
+  } else if (llvm::isDigit(word.front()) &&
+             !llvm::is_contained(allWords(), op.tokens[op.at].text)) {
+    said << "write " << aNumber;
+  } else {
+    return std::nullopt;
+  }
+  return said;
+}
+
 /// Of a number with commas in it, which part arguments: says how it is written,
 /// if it is read so.
 std::optional<Diagnostic> Hints::withoutCommas(const Op &op, size_t at,
@@ -678,6 +775,8 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
         said << words;
         return said;
       }
+  if (std::optional<Diagnostic> word = asOneWord(op, error.getSeverity()))
+    return std::move(*word);
   // What is behind the comma may be another argument, unless it begins with 0.
   const bool isNameMissing = body.contains(" takes named arguments: ");
   std::optional<Diagnostic> number = withoutCommas(op, at, error.getSeverity());
@@ -731,6 +830,13 @@ Diagnostic Hints::reword(Diagnostic error, size_t at) const {
     if (token && token->text.front() == '@' && openBraces(op.before).empty()) {
       said << "expected 'heddle.schedule', found '" << token->text
            << "'; write heddle.schedule " << token->text;
+    } else if (token && owner == "schedule" &&
+               (token->text == "[" || token->text == "<")) {
+      const size_t end = op.tokens.size() - (op.tokens.back().text == "{");
+      const bool closed = StringRef("]>").contains(op.tokens[end - 1].text);
+      said << "found '" << token->text
+           << "'; parameters stand in parentheses: write ("
+           << op.textOf(op.at + 1, end - closed) << ")";
     } else if (token && token->text == "=" && op.at == 0) {
       said << "expected the name of a value, found '='; write one before it, "
               "such as %cols";

@@ -67,10 +67,13 @@ private:
   std::optional<std::string> asValue(const Op &op, size_t token) const;
   bool repair(const Op &op, llvm::StringRef expected, Diagnostic &error,
               bool thorough) const;
+  bool join(const Op &op, Diagnostic &error) const;
   bool move(const Op &op, Diagnostic &error) const;
   bool belongs(const Op &op, Diagnostic &error) const;
   bool enclose(const Op &op, Diagnostic &error) const;
   bool drop(const Op &op, Diagnostic &error) const;
+  std::optional<Diagnostic> asOneWord(const Op &op,
+                                      DiagnosticSeverity kind) const;
   std::optional<Diagnostic> withoutCommas(const Op &op, size_t at,
                                           DiagnosticSeverity kind) const;
   bool giveName(const Op &op, llvm::StringRef names, Diagnostic &error) const;

@@ -445,6 +445,63 @@ readCrossovers(std::string_view text) {
   return table;
 }
 
+/// What is compiled where it is only explained: that needs no code, and kernels
+/// only where they are shown.
+void chooseLevel(const Flags &flags, Options &options) {
+  if (flags.explain == ExplainFormat::Html) {
+    options.compiler.level = Level::Plan;
+  } else if (flags.explain != ExplainFormat::None && options.output.empty() &&
+             options.dump.empty() && !options.levelGiven) {
+    if (flags.explain == ExplainFormat::Text && !options.kernels)
+      options.compiler.level = Level::Plan;
+    else
+      options.compiler.generateCode = false;
+  }
+}
+
+/// False, after an error, if a table is none.
+bool readTables(const Flags &flags, CompilerOptions &compiler) {
+  if (flags.tuning.getNumOccurrences()) {
+    auto table = readTable(flags.tuning, ::heddle::bundle::checkTilingsSize,
+                           ::heddle::bundle::tilingsFromJson);
+    if (!table)
+      return false;
+    compiler.backend.tuning = std::move(*table);
+    compiler.backend.tuningFile = flags.tuning;
+  }
+  if (flags.crossovers == "none") {
+    compiler.crossovers.clear();
+  } else if (flags.crossovers.getNumOccurrences()) {
+    auto table =
+        readTable(flags.crossovers, ::heddle::bundle::checkCrossoversSize,
+                  readCrossovers);
+    if (!table)
+      return false;
+    compiler.crossovers = std::move(*table);
+  }
+  return true;
+}
+
+/// Element types and head dims: in one order whatever was typed; a repeated one
+/// counts once.
+void readVariants(const Flags &flags, CompilerOptions &compiler) {
+  if (flags.dtypes.getNumOccurrences())
+    compiler.elementTypes.assign(flags.dtypes.begin(), flags.dtypes.end());
+  // The spelling of papers.
+  for (std::string &type : compiler.elementTypes)
+    if (type == "fp32" || type == "fp16")
+      type.erase(1, 1);
+  if (flags.headDims.getNumOccurrences())
+    compiler.headDims.assign(flags.headDims.begin(), flags.headDims.end());
+  auto sortUnique = [](auto &list, auto &&rank) {
+    llvm::sort(list,
+               [&](const auto &a, const auto &b) { return rank(a) < rank(b); });
+    list.erase(llvm::unique(list), list.end());
+  };
+  sortUnique(compiler.elementTypes, rankOfType);
+  sortUnique(compiler.headDims, [](int64_t dim) { return dim; });
+}
+
 RequestOptions readRequest(const Flags &flags) {
   RequestOptions request;
   for (const auto &[option, take] : flags.ofRequest)
@@ -574,41 +631,14 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   RequestOptions request = readRequest(flags);
   options.kernels = request.kernels;
   options.remarks = flags.remarks;
-  // To explain needs no code, and kernels only where they are shown.
-  if (flags.explain == ExplainFormat::Html) {
-    options.compiler.level = Level::Plan;
-  } else if (flags.explain != ExplainFormat::None && options.output.empty() &&
-             options.dump.empty() && !options.levelGiven) {
-    if (flags.explain == ExplainFormat::Text && !options.kernels)
-      options.compiler.level = Level::Plan;
-    else
-      options.compiler.generateCode = false;
-  }
+  chooseLevel(flags, options);
   options.cache = readCacheOptions(flags);
   if (flags.targets.getNumOccurrences())
     options.compiler.targets.assign(flags.targets.begin(), flags.targets.end());
   options.compiler.backend.assembler = flags.assembler;
-  if (flags.tuning.getNumOccurrences()) {
-    auto table = readTable(flags.tuning, ::heddle::bundle::checkTilingsSize,
-                           ::heddle::bundle::tilingsFromJson);
-    if (!table) {
-      exitCode = 1;
-      return options;
-    }
-    options.compiler.backend.tuning = std::move(*table);
-    options.compiler.backend.tuningFile = flags.tuning;
-  }
-  if (flags.crossovers == "none") {
-    options.compiler.crossovers.clear();
-  } else if (flags.crossovers.getNumOccurrences()) {
-    auto table =
-        readTable(flags.crossovers, ::heddle::bundle::checkCrossoversSize,
-                  readCrossovers);
-    if (!table) {
-      exitCode = 1;
-      return options;
-    }
-    options.compiler.crossovers = std::move(*table);
+  if (!readTables(flags, options.compiler)) {
+    exitCode = 1;
+    return options;
   }
   if (flags.encoding != autoEncoding)
     options.compiler.encoding = flags.encoding;
@@ -616,24 +646,7 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   options.compiler.verifyEach = flags.verifyEach;
   options.compiler.configure = applyPassManagerCLOptions;
   options.compiler.producer = producerName();
-  if (flags.dtypes.getNumOccurrences())
-    options.compiler.elementTypes.assign(flags.dtypes.begin(),
-                                         flags.dtypes.end());
-  // The spelling of papers.
-  for (std::string &type : options.compiler.elementTypes)
-    if (type == "fp32" || type == "fp16")
-      type.erase(1, 1);
-  if (flags.headDims.getNumOccurrences())
-    options.compiler.headDims.assign(flags.headDims.begin(),
-                                     flags.headDims.end());
-  // Variants in one order whatever was typed; a repeated one counts once.
-  auto sortUnique = [](auto &list, auto &&rank) {
-    llvm::sort(list,
-               [&](const auto &a, const auto &b) { return rank(a) < rank(b); });
-    list.erase(llvm::unique(list), list.end());
-  };
-  sortUnique(options.compiler.elementTypes, rankOfType);
-  sortUnique(options.compiler.headDims, [](int64_t dim) { return dim; });
+  readVariants(flags, options.compiler);
   if (flags.headDims.getNumOccurrences())
     request.headDim = options.compiler.headDims.front();
 

@@ -19,6 +19,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,17 +51,24 @@ template <typename T> std::string numberProblem(const std::string &text, T) {
   T value;
   const char *end = text.data() + text.size();
   auto [stop, code] = std::from_chars(text.data(), end, value);
-  if (code == std::errc::result_out_of_range)
-    return text + " is too large or too small";
-  bool good = code == std::errc() && stop == end;
-  return good ? "" : "'" + text + "' is not a whole number";
+  if (code == std::errc() && stop == end)
+    return "";
+  const size_t sign = text.starts_with('-') ? 1 : 0;
+  if (text.size() == sign ||
+      text.find_first_not_of("0123456789", sign) != text.npos)
+    return "'" + text + "' is not a whole number";
+  using Limits = std::numeric_limits<T>;
+  return text + " is out of range, expected " + std::to_string(Limits::min()) +
+         " to " + std::to_string(Limits::max());
 }
 
 inline std::string numberProblem(const std::string &text, double) {
   char *end = nullptr;
   errno = 0;
   const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || end != text.c_str() + text.size())
+  // Not in hexadecimal digits.
+  if (text.empty() || end != text.c_str() + text.size() ||
+      text.find_first_of("xX") != text.npos)
     return "'" + text + "' is not a number";
   return errno == ERANGE && std::isinf(value) ? text + " is too large" : "";
 }
@@ -123,10 +131,18 @@ inline std::string problemOf(const CLI::App &app, const CLI::Error &error) {
     const std::string what = error.what();
     constexpr std::string_view often = ": At Most 1 required but received ";
     const size_t at = what.find(often);
-    return at == what.npos
-               ? what
-               : what.substr(0, at) + " is given " +
-                     what.substr(at + often.size()) + " times; give it once";
+    if (at == what.npos)
+      return what;
+    const std::string name = what.substr(0, at);
+    std::string text =
+        name + " is given " + what.substr(at + often.size()) + " times";
+    if (const CLI::Option *option = chosen->get_option_no_throw(name)) {
+      const std::vector<std::string> &values = option->results();
+      for (size_t i = 0; i < values.size(); ++i)
+        text += (i > 0 && i + 1 == values.size() ? " and '" : ", '") +
+                printable(values[i]) + "'";
+    }
+    return text + "; give it once";
   }
   const bool isOption = unknown.front().starts_with("-");
   const bool isCommand = !isOption && !commands.empty();

@@ -8,6 +8,7 @@
 #include "AlienWords.h"
 
 #include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/Regex.h"
@@ -18,8 +19,6 @@ using llvm::ArrayRef;
 using llvm::SmallString;
 using llvm::StringLiteral;
 using llvm::StringRef;
-
-static constexpr StringLiteral aNumber = "a number, such as 8, 0.2 or 1/5";
 
 /// A number as schedules write it: 0.5 for .5, 2000 for 2e3 and 2_000. Or "".
 static std::string plainNumber(StringRef word) {
@@ -49,6 +48,26 @@ static std::string plainNumber(StringRef word) {
              : "it without an exponent";
 }
 
+/// What is said of the token in the middle of `0 - 3`, a range of layers; "" if
+/// it is none. Of `0-3` the op itself speaks.
+static std::string rangeOfLayers(ArrayRef<Token> tokens, size_t at) {
+  static constexpr StringLiteral words[] = {
+      "-", "..", "...", ":", "until", "till", "through", "thru", "upto"};
+  const std::optional<size_t> open = openedBefore(tokens, at);
+  if (!open || *open == 0 || tokens[*open - 1].text != "layers" ||
+      at + 1 == tokens.size() || !llvm::is_contained(words, tokens[at].text))
+    return "";
+  const Token &before = tokens[at - 1], &behind = tokens[at + 1];
+  if (before.end() + tokens[at].text.size() == behind.begin)
+    return "";
+  const StringRef first = before.text, last = behind.text;
+  if (!llvm::isDigit(first.back()) || !llvm::isDigit(last.back()))
+    return "";
+  return ("a range of layers is written with `to`, found '" + first + " " +
+          tokens[at].text + " " + last + "'; write " + first + " to " + last)
+      .str();
+}
+
 std::string mlir::heddle::alienWords(StringRef text, ArrayRef<Token> tokens,
                                      size_t at) {
   const Token &token = tokens[at];
@@ -58,6 +77,8 @@ std::string mlir::heddle::alienWords(StringRef text, ArrayRef<Token> tokens,
   const std::string found = ("found '" + word + "'; ").str();
   if (std::string number = plainNumber(word); !number.empty())
     return found + "write " + number;
+  if (std::string range = rangeOfLayers(tokens, at); !range.empty())
+    return range;
   if (inParentheses && word.trim(".-").empty())
     return (found + "write " + aNumber).str();
   if (word.starts_with("#") && word.size() > 1 && llvm::isDigit(word[1]))

@@ -14,6 +14,10 @@
 
 namespace mlir::heddle {
 
+/// What is written where one is missed.
+inline constexpr llvm::StringLiteral aNumber =
+    "a number, such as 8, 0.2 or 1/5";
+
 /// What is said of a token that other languages have and schedules don't, or
 /// "". `tokens` are those of `text`.
 std::string alienWords(llvm::StringRef text, llvm::ArrayRef<Token> tokens,

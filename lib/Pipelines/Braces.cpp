@@ -74,11 +74,16 @@ private:
   std::optional<size_t> stray; ///< what stands outside, behind it
 };
 
-/// Behind the ')' of the '(' at the token, or at the '{' that comes first.
+/// Behind the ')' of the '(' at the token, or at the '{' that comes first. Of
+/// other brackets the parser speaks.
 size_t Scanner::behindParentheses(size_t token) const {
-  while (token < tokens.size() && textOf(token) != ")" && textOf(token) != "{")
-    ++token;
-  return token + (textOf(token) == ")");
+  int depth = 0;
+  for (; token < tokens.size() && textOf(token) != "{"; ++token) {
+    depth += StringRef("([<").contains(textOf(token));
+    if (StringRef(")]>").contains(textOf(token)) && --depth <= 0)
+      return token + 1;
+  }
+  return token;
 }
 
 /// Goes on behind the brace at the token; one that is not there is missed.
@@ -131,7 +136,7 @@ size_t Scanner::readHead(size_t word) {
   const bool named = textOf(at).starts_with("@");
   if (named || (at < tokens.size() && tokens[at].isWord()))
     ++at;
-  if (textOf(at) == "(")
+  if (at < tokens.size() && StringRef("([<").contains(textOf(at)))
     at = behindParentheses(at);
   // Of a name that is missing or has no @ the parser speaks, and of parameters
   // that have no parenthesis.

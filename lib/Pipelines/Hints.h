@@ -15,6 +15,8 @@
 #ifndef HEDDLE_LIB_PIPELINES_HINTS_H
 #define HEDDLE_LIB_PIPELINES_HINTS_H
 
+#include "Tokens.h"
+
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OperationSupport.h"
@@ -61,6 +63,7 @@ public:
 
 private:
   class Op;
+  class Repair;
 
   bool reads(const Op &op, llvm::StringRef changed) const;
   std::optional<std::string> asOp(const Op &op, size_t token) const;
@@ -71,9 +74,19 @@ private:
   bool belongs(const Op &op, Diagnostic &error) const;
   bool enclose(const Op &op, Diagnostic &error) const;
   bool drop(const Op &op, Diagnostic &error) const;
+  std::optional<Diagnostic> asOneWord(const Op &op,
+                                      DiagnosticSeverity kind) const;
   std::optional<Diagnostic> withoutCommas(const Op &op, size_t at,
                                           DiagnosticSeverity kind) const;
   bool giveName(const Op &op, llvm::StringRef names, Diagnostic &error) const;
+  std::optional<Diagnostic> asOthersWrite(const Op &op,
+                                          llvm::ArrayRef<Token> all,
+                                          size_t place,
+                                          DiagnosticSeverity kind) const;
+  void sayOfMlir(const Op &op, llvm::StringRef owner, llvm::StringRef body,
+                 bool isSaid, Diagnostic &said) const;
+  void sayOfOp(const Op &op, llvm::StringRef body, bool isSaid,
+               Diagnostic &said) const;
   void sayCadence(const Op &op, Diagnostic &error) const;
   void sayUnknown(const Op &op, llvm::StringRef word, bool isSaid,
                   Diagnostic &error) const;

@@ -76,8 +76,8 @@ std::string problemOf(llvm::MemoryBufferRef buffer) {
   if (text.starts_with("\xEF\xBB\xBF"))
     return "the file starts with a byte order mark; save it as UTF-8 without "
            "one";
-  if (std::string problem = nestingProblem(text); !problem.empty())
-    return problem + expected;
+  if (std::string problem = textProblem(text); !problem.empty())
+    return problem;
   return lineProblem(text);
 }
 
@@ -130,7 +130,26 @@ mlir::heddle::readScheduleFile(StringRef path, std::string &problem) {
   return buffer;
 }
 
-std::string mlir::heddle::nestingProblem(StringRef text) {
+/// Where a carriage return stands alone, or "". MLIR ends a comment there, but
+/// no line.
+static std::string returnProblem(StringRef text) {
+  for (size_t at = text.find('\r'); at != StringRef::npos;
+       at = text.find('\r', at + 1)) {
+    if (text.substr(at + 1).starts_with("\n"))
+      continue;
+    StringRef before = text.take_front(at);
+    return ("line " + llvm::Twine(before.count('\n') + 1) + ", column " +
+            llvm::Twine(at - (before.rfind('\n') + 1) + 1) +
+            ": found a carriage return (CR) alone, expected a line feed (LF) "
+            "behind it; save the file with LF, or CR and LF, as ends of lines")
+        .str();
+  }
+  return "";
+}
+
+std::string mlir::heddle::textProblem(StringRef text) {
+  if (std::string problem = returnProblem(text); !problem.empty())
+    return problem;
   constexpr int mostDepth = 200;
   int depth = 0;
   for (size_t at = 0; at < text.size(); ++at) {

@@ -8,6 +8,7 @@
 #include "runtime/bench/Tuning.h"
 
 #include "bundle/format/File.h"
+#include "bundle/format/StrictJson.h"
 #include "bundle/format/Tilings.h"
 #include "bundle/program/Printable.h"
 #include "runtime/bench/CudaBench.h"
@@ -31,6 +32,9 @@ static Result<Json> readTable(const std::string &path) {
       });
   if (!text)
     return text.takeError();
+  if (std::string problem = bundle::jsonProblem(*text, /*maxDepth=*/64);
+      !problem.empty())
+    return fileError(path, "a table of tilings: " + problem);
   Json table = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!table.is_object() || !table.contains("wgmma") ||
       !table["wgmma"].is_array() ||

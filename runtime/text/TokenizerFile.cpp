@@ -234,18 +234,21 @@ std::string heddle::rt::text::inQuotes(std::string_view text) {
   return '"' + printable(text, /*most=*/60) + '"';
 }
 
-static Status checkSize(std::string_view text) {
+static Status checkText(std::string_view text) {
   if (static_cast<int64_t>(text.size()) > largestFile)
     return Error("the file has " + std::to_string(text.size()) +
                  " bytes; at most " + std::to_string(largestFile) +
                  " are read");
+  // The library takes it for the end of the text.
+  if (const size_t nul = text.find('\0'); nul != text.npos)
+    return Error("byte " + std::to_string(nul) + " is 0, which no JSON has");
   return Status::success();
 }
 
 Status heddle::rt::text::parseVocabFile(std::string_view text,
                                         TokenizerFile &file) {
-  if (Status status = checkSize(text); !status)
-    return status;
+  if (Status status = checkText(text); !status)
+    return status.takeError().withContext(file.vocabName);
   file.strings.reserve(text.size());
   Reader reader(file, /*vocabOnly=*/true);
   if (!json::sax_parse(text.data(), text.data() + text.size(), &reader))
@@ -261,7 +264,7 @@ Status heddle::rt::text::parseVocabFile(std::string_view text,
 
 Result<TokenizerFile>
 heddle::rt::text::parseTokenizerFile(std::string_view text) {
-  if (Status status = checkSize(text); !status)
+  if (Status status = checkText(text); !status)
     return status.takeError();
   TokenizerFile file;
   file.strings.reserve(text.size() / 2);

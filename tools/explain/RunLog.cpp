@@ -7,6 +7,7 @@
 
 #include "tools/explain/RunLog.h"
 
+#include "bundle/format/StrictJson.h"
 #include "bundle/program/Manifest.h"
 
 #include <nlohmann/json.hpp>
@@ -196,6 +197,9 @@ Result<RunLog> explain::readRunLog(const std::string &text,
                    std::to_string(log.lastLine) +
                    ", which ends a run, expected the log of one run; give each "
                    "run a file of its own");
+    if (std::string problem = bundle::jsonProblem(line, /*maxDepth=*/64);
+        !problem.empty())
+      return bad("is no good JSON: " + problem);
     const Json json = Json::parse(line, nullptr, false);
     if (!json.is_object())
       return bad("is no JSON object");

@@ -272,7 +272,7 @@ std::vector<Suggestion> Asking::ask() {
 std::vector<Suggestion> heddle::editor::suggestAt(mlir::MLIRContext &context,
                                                   StringRef text) {
   context.getOrLoadDialect<mlir::heddle::HeddleDialect>();
-  if (!mlir::heddle::nestingProblem(text).empty())
+  if (!mlir::heddle::textProblem(text).empty())
     return {};
   const Place place = placeOf(text);
   switch (place.region) {

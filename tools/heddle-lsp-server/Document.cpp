@@ -27,7 +27,7 @@ Document::Document(mlir::MLIRContext &context, lsp::URIForFile uri,
     : uri(std::move(uri)), source(std::move(text)), context(context) {
   mlir::ScopedDiagnosticHandler handler(
       &context, [&](mlir::Diagnostic &diagnostic) { addFinding(diagnostic); });
-  if (std::string problem = mlir::heddle::nestingProblem(source.text());
+  if (std::string problem = mlir::heddle::textProblem(source.text());
       !problem.empty()) {
     Finding finding;
     finding.begin = finding.end = 0;

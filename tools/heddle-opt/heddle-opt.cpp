@@ -67,7 +67,7 @@ static LogicalResult run(StringRef input, StringRef output,
   if (buffer->getBuffer().starts_with("HEDDLE\r\n"))
     problem = "the file is a bundle; heddle-bundle dump shows it";
   else if (!isBytecode(buffer->getMemBufferRef()))
-    problem = mlir::heddle::nestingProblem(buffer->getBuffer());
+    problem = mlir::heddle::textProblem(buffer->getBuffer());
   if (!problem.empty())
     return fail(buffer->getBufferIdentifier() + ": " + problem);
   const bool whole = config.inputSplitMarker().empty() &&

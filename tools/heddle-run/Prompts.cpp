@@ -7,9 +7,9 @@
 
 #include "Prompts.h"
 
+#include "bundle/format/StrictJson.h"
 #include "bundle/program/Printable.h"
 #include "runtime/base/File.h"
-#include "runtime/base/Json.h"
 #include "runtime/text/Utf8.h"
 
 #include <algorithm>
@@ -128,15 +128,15 @@ Result<Prompt> messagesPrompt(const json &list, rt::ChatFormat format) {
 
 Result<Prompt> jsonPrompt(std::string_view line, const RunOptions &options,
                           rt::ChatFormat format) {
+  // Of two equal keys the parser below keeps one without a word.
+  if (std::string problem = bundle::jsonProblem(line, /*maxDepth=*/64);
+      !problem.empty())
+    return Error(problem);
   json value = json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded())
     return Error("not a JSON value; a .jsonl file holds one a line");
   if (value.is_string())
     return textPrompt(value.get<std::string>(), options, format);
-  // Of two equal keys the parser above keeps one without a word.
-  if (value.is_object())
-    if (Result<json> strict = rt::parseJsonObject(line); !strict)
-      return strict.takeError();
   const char *keys[] = {"prompt", "prompt_ids", "messages"};
   int present = 0;
   if (value.is_object())

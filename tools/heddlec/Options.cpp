@@ -21,6 +21,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -32,6 +33,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <type_traits>
 
 using namespace mlir;
@@ -56,13 +58,15 @@ size_t rankOfType(StringRef type) {
                        llvm::find(elementTypes, type));
 }
 
-/// LLVM's parser takes "" for 0 and what is too large for infinite.
+/// LLVM's parser takes "" for 0, 0x2 for 2 and what is too large for infinite.
 struct NumberParser : cl::parser<double> {
   using parser::parser;
   bool parse(cl::Option &option, StringRef name, StringRef text,
              double &value) {
     if (text.empty())
       return option.error("needs a value");
+    if (text.contains_insensitive('x'))
+      return option.error("'" + text + "' is no number");
     if (cl::parser<double>::parse(option, name, text, value))
       return true;
     return std::isinf(value) && !text.contains_insensitive("inf") &&
@@ -75,8 +79,16 @@ struct NumberParser : cl::parser<double> {
 template <typename T> struct IntegerParser : cl::parser<T> {
   using cl::parser<T>::parser;
   bool parse(cl::Option &option, StringRef, StringRef text, T &value) {
-    return text.getAsInteger(10, value) &&
-           option.error("'" + text + "' is no whole number");
+    if (!text.getAsInteger(10, value))
+      return false;
+    StringRef digits = text;
+    digits.consume_front("-");
+    if (digits.empty() || !llvm::all_of(digits, llvm::isDigit))
+      return option.error("'" + text + "' is no whole number");
+    using Limits = std::numeric_limits<T>;
+    return option.error(text + " is out of range, expected " +
+                        llvm::Twine(Limits::min()) + " to " +
+                        llvm::Twine(Limits::max()));
   }
 };
 
@@ -108,16 +120,19 @@ struct Flags {
           "Machines to compile for: host (default), a CPU as LLVM names it "
           "(x86-64-v3, znver4, ...), cuda for every NVIDIA GPU from sm_80 "
           "on, or one by name: cuda:sm_80, sm_86, sm_89, sm_90a, sm_100, "
-          "sm_120"),
+          "sm_120; may be repeated"),
       cl::value_desc("host|cpu|cuda|cuda:gpu,..."), cl::CommaSeparated,
       cl::cat(category)};
   cl::list<std::string> dtypes{
       "dtype",
-      cl::desc("Element types of the kernels, of which each target makes those "
-               "that it has (default: f32,bf16 for CPUs, bf16,f16 for GPUs)"),
+      cl::desc(
+          "Element types of the kernels, of which each target makes those "
+          "that it has (default: f32,bf16 for CPUs, bf16,f16 for GPUs); may be "
+          "repeated"),
       cl::value_desc("f32,bf16,f16"), cl::CommaSeparated, cl::cat(category)};
   cl::list<int64_t, bool, ParserOf<int64_t>> headDims{
-      "head-dim", cl::desc("Head dims of the kernels (default: 64,128)"),
+      "head-dim",
+      cl::desc("Head dims of the kernels (default: 64,128); may be repeated"),
       cl::value_desc("64,128"), cl::CommaSeparated, cl::cat(category)};
   cl::opt<Encoding> encoding{
       "index-encoding",
@@ -430,6 +445,63 @@ readCrossovers(std::string_view text) {
   return table;
 }
 
+/// What is compiled where it is only explained: that needs no code, and kernels
+/// only where they are shown.
+void chooseLevel(const Flags &flags, Options &options) {
+  if (flags.explain == ExplainFormat::Html) {
+    options.compiler.level = Level::Plan;
+  } else if (flags.explain != ExplainFormat::None && options.output.empty() &&
+             options.dump.empty() && !options.levelGiven) {
+    if (flags.explain == ExplainFormat::Text && !options.kernels)
+      options.compiler.level = Level::Plan;
+    else
+      options.compiler.generateCode = false;
+  }
+}
+
+/// False, after an error, if a table is none.
+bool readTables(const Flags &flags, CompilerOptions &compiler) {
+  if (flags.tuning.getNumOccurrences()) {
+    auto table = readTable(flags.tuning, ::heddle::bundle::checkTilingsSize,
+                           ::heddle::bundle::tilingsFromJson);
+    if (!table)
+      return false;
+    compiler.backend.tuning = std::move(*table);
+    compiler.backend.tuningFile = flags.tuning;
+  }
+  if (flags.crossovers == "none") {
+    compiler.crossovers.clear();
+  } else if (flags.crossovers.getNumOccurrences()) {
+    auto table =
+        readTable(flags.crossovers, ::heddle::bundle::checkCrossoversSize,
+                  readCrossovers);
+    if (!table)
+      return false;
+    compiler.crossovers = std::move(*table);
+  }
+  return true;
+}
+
+/// Element types and head dims: in one order whatever was typed; a repeated one
+/// counts once.
+void readVariants(const Flags &flags, CompilerOptions &compiler) {
+  if (flags.dtypes.getNumOccurrences())
+    compiler.elementTypes.assign(flags.dtypes.begin(), flags.dtypes.end());
+  // The spelling of papers.
+  for (std::string &type : compiler.elementTypes)
+    if (type == "fp32" || type == "fp16")
+      type.erase(1, 1);
+  if (flags.headDims.getNumOccurrences())
+    compiler.headDims.assign(flags.headDims.begin(), flags.headDims.end());
+  auto sortUnique = [](auto &list, auto &&rank) {
+    llvm::sort(list,
+               [&](const auto &a, const auto &b) { return rank(a) < rank(b); });
+    list.erase(llvm::unique(list), list.end());
+  };
+  sortUnique(compiler.elementTypes, rankOfType);
+  sortUnique(compiler.headDims, [](int64_t dim) { return dim; });
+}
+
 RequestOptions readRequest(const Flags &flags) {
   RequestOptions request;
   for (const auto &[option, take] : flags.ofRequest)
@@ -559,41 +631,14 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   RequestOptions request = readRequest(flags);
   options.kernels = request.kernels;
   options.remarks = flags.remarks;
-  // To explain needs no code, and kernels only where they are shown.
-  if (flags.explain == ExplainFormat::Html) {
-    options.compiler.level = Level::Plan;
-  } else if (flags.explain != ExplainFormat::None && options.output.empty() &&
-             options.dump.empty() && !options.levelGiven) {
-    if (flags.explain == ExplainFormat::Text && !options.kernels)
-      options.compiler.level = Level::Plan;
-    else
-      options.compiler.generateCode = false;
-  }
+  chooseLevel(flags, options);
   options.cache = readCacheOptions(flags);
   if (flags.targets.getNumOccurrences())
     options.compiler.targets.assign(flags.targets.begin(), flags.targets.end());
   options.compiler.backend.assembler = flags.assembler;
-  if (flags.tuning.getNumOccurrences()) {
-    auto table = readTable(flags.tuning, ::heddle::bundle::checkTilingsSize,
-                           ::heddle::bundle::tilingsFromJson);
-    if (!table) {
-      exitCode = 1;
-      return options;
-    }
-    options.compiler.backend.tuning = std::move(*table);
-    options.compiler.backend.tuningFile = flags.tuning;
-  }
-  if (flags.crossovers == "none") {
-    options.compiler.crossovers.clear();
-  } else if (flags.crossovers.getNumOccurrences()) {
-    auto table =
-        readTable(flags.crossovers, ::heddle::bundle::checkCrossoversSize,
-                  readCrossovers);
-    if (!table) {
-      exitCode = 1;
-      return options;
-    }
-    options.compiler.crossovers = std::move(*table);
+  if (!readTables(flags, options.compiler)) {
+    exitCode = 1;
+    return options;
   }
   if (flags.encoding != autoEncoding)
     options.compiler.encoding = flags.encoding;
@@ -601,24 +646,7 @@ Options mlir::heddle::parseOptions(int argc, char **argv,
   options.compiler.verifyEach = flags.verifyEach;
   options.compiler.configure = applyPassManagerCLOptions;
   options.compiler.producer = producerName();
-  if (flags.dtypes.getNumOccurrences())
-    options.compiler.elementTypes.assign(flags.dtypes.begin(),
-                                         flags.dtypes.end());
-  // The spelling of papers.
-  for (std::string &type : options.compiler.elementTypes)
-    if (type == "fp32" || type == "fp16")
-      type.erase(1, 1);
-  if (flags.headDims.getNumOccurrences())
-    options.compiler.headDims.assign(flags.headDims.begin(),
-                                     flags.headDims.end());
-  // Variants in one order whatever was typed; a repeated one counts once.
-  auto sortUnique = [](auto &list, auto &&rank) {
-    llvm::sort(list,
-               [&](const auto &a, const auto &b) { return rank(a) < rank(b); });
-    list.erase(llvm::unique(list), list.end());
-  };
-  sortUnique(options.compiler.elementTypes, rankOfType);
-  sortUnique(options.compiler.headDims, [](int64_t dim) { return dim; });
+  readVariants(flags, options.compiler);
   if (flags.headDims.getNumOccurrences())
     request.headDim = options.compiler.headDims.front();
 

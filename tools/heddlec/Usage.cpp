@@ -7,7 +7,7 @@
 
 #include "Usage.h"
 
-#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
@@ -102,6 +102,54 @@ std::vector<std::string> sentencesOf(StringRef said, StringRef program) {
   return sentences;
 }
 
+/// The values that the command line gives an option, as far as they stand in
+/// it and in no file of options.
+std::vector<std::string> valuesOf(const llvm::cl::Option &option, int argc,
+                                  char **argv) {
+  std::vector<std::string> values;
+  for (int i = 1; i < argc && argv[i] != StringRef("--"); ++i) {
+    StringRef name = argv[i];
+    if (!name.consume_front("-"))
+      continue;
+    name.consume_front("-");
+    const bool hasValue = name.contains('=');
+    auto [word, value] = name.split('=');
+    if (word != option.ArgStr)
+      continue;
+    if (!hasValue && i + 1 < argc &&
+        option.getValueExpectedFlag() == llvm::cl::ValueRequired)
+      value = argv[++i];
+    values.push_back(value.str());
+  }
+  return values;
+}
+
+/// Says which options of one value have several, of which LLVM takes the last.
+/// Flags may be repeated.
+std::vector<std::string> repeatedOptions(int argc, char **argv) {
+  std::vector<std::string> sentences;
+  for (const auto &entry : llvm::cl::getRegisteredOptions()) {
+    const llvm::cl::Option &option = *entry.second;
+    const int times = option.getNumOccurrences();
+    if (times < 2 || option.getNumOccurrencesFlag() != llvm::cl::Optional)
+      continue;
+    const std::vector<std::string> values = valuesOf(option, argc, argv);
+    const bool areAll = std::ssize(values) == times;
+    if (areAll &&
+        llvm::all_of(values, [](const auto &each) { return each.empty(); }))
+      continue;
+    std::string text = (option.ArgStr.size() == 1 ? "-" : "--") +
+                       option.ArgStr.str() + " is given " +
+                       std::to_string(times) + " times";
+    for (size_t i = 0; areAll && i < values.size(); ++i)
+      text += (i > 0 && i + 1 == values.size() ? " and '" : ", '") + values[i] +
+              "'";
+    sentences.push_back(text + "; give it once");
+  }
+  llvm::sort(sentences);
+  return sentences;
+}
+
 } // namespace
 
 std::vector<std::string> mlir::heddle::parseCommandLine(int argc, char **argv,
@@ -112,10 +160,10 @@ std::vector<std::string> mlir::heddle::parseCommandLine(int argc, char **argv,
   said += errorsOf([&] {
     good = llvm::cl::ParseCommandLineOptions(argc, argv, overview, &stream);
   });
-  std::vector<std::string> sentences;
-  if (!good)
-    sentences = sentencesOf(said, "heddlec");
-  if (!good && sentences.empty())
+  if (good)
+    return repeatedOptions(argc, argv);
+  std::vector<std::string> sentences = sentencesOf(said, "heddlec");
+  if (sentences.empty())
     sentences.push_back("the command line is wrong");
   return sentences;
 }

@@ -16,7 +16,8 @@
 namespace mlir::heddle {
 
 /// cl::ParseCommandLineOptions(). Returns what is wrong, a sentence each and in
-/// this project's words; none if all is good.
+/// this project's words; none if all is good. An option of one value that is
+/// given twice is wrong.
 std::vector<std::string> parseCommandLine(int argc, char **argv,
                                           StringRef overview);
 

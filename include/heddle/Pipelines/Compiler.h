@@ -121,9 +121,10 @@ void registerCompilerDialects(DialectRegistry &registry);
 std::unique_ptr<llvm::MemoryBuffer> readScheduleFile(StringRef path,
                                                      std::string &problem);
 
-/// What keeps MLIR's parser from reading `text`: brackets nested so deeply that
-/// it, which recurses, might run out of stack. "" if nothing does.
-std::string nestingProblem(StringRef text);
+/// What keeps MLIR's parser from reading `text` as it is seen: brackets nested
+/// so deeply that the parser, which recurses, might run out of stack, or a
+/// carriage return alone, which ends comments and no lines. "" if nothing does.
+std::string textProblem(StringRef text);
 
 /// Parses the main buffer of `sourceMgr` and leaves the one schedule that
 /// `name` chooses (or the only one) in the module. Fails with a diagnostic when

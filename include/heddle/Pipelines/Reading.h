@@ -37,8 +37,7 @@ std::optional<size_t> firstError(MLIRContext *context, StringRef text);
 
 /// A text as far as it can be read. Each mistake is an error of the context's
 /// diagnostics, at its place, with what to write; what follows from another
-/// mistake is not said. The text must be nested no deeper than nestingProblem()
-/// allows.
+/// mistake is not said. The text must be one that has no textProblem().
 class Reading {
 public:
   Reading(llvm::MemoryBufferRef buffer, MLIRContext *context);

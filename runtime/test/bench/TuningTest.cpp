@@ -147,6 +147,9 @@ TEST_F(Tuning, CandidatesHaveTheirTablesBesideThem) {
     EXPECT_PRED2(has, refused({p, (folder / "b.hdl").string()}),
                  "expected a table of tilings");
   }
+  write("b.json", std::string("{\"wgmma\": [{}]}\0x", 17));
+  EXPECT_PRED2(has, refused({p, (folder / "b.hdl").string()}),
+               "b.json: a table of tilings: byte 15 is 0, which no JSON has");
 }
 
 TEST_F(Tuning, ATableGrows) {

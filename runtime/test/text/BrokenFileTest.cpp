@@ -226,6 +226,14 @@ TEST(BrokenFile, Truncated) {
   }
 }
 
+TEST(BrokenFile, NothingStandsBehindAByteOf0) {
+  std::string whole = test::readGolden("gpt2", "tokenizer.json");
+  const std::string at = std::to_string(whole.size());
+  whole.push_back('\0');
+  EXPECT_EQ(test::loadError(whole + "and more"),
+            "tokenizer.json: byte " + at + " is 0, which no JSON has");
+}
+
 TEST(BrokenFile, TwoVocabularies) {
   std::string error =
       test::loadError(R"({"model": {"vocab": {"a": 0}, "vocab": {"a": 0}}})");

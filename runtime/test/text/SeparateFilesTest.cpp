@@ -183,6 +183,10 @@ TEST(SeparateFiles, BrokenVocabulariesNameTheToken) {
                        "token: id");
   EXPECT_TRUE(with("").starts_with("vocab.json: ")) << with("");
   EXPECT_TRUE(with("{\"a\": 1").starts_with("vocab.json: "));
+  EXPECT_EQ(with(golden()["vocab.json"] + std::string("\0}", 2)),
+            "vocab.json: byte " +
+                std::to_string(golden()["vocab.json"].size()) +
+                " is 0, which no JSON has");
   EXPECT_EQ(with("{\"a\": \"b\"}"),
             "vocab.json[\"a\"]: found a string; expected an integer id");
   EXPECT_EQ(with("{\"a\": {}}"),

@@ -438,6 +438,20 @@ heddle.schedule @"S8\1B[2J" {
 
 // -----
 
+// expected-error@+1 {{has an empty name, expected one such as @dense}}
+heddle.schedule @"" {
+  attend dense
+}
+
+// -----
+
+// expected-error@+1 {{has a name that is not UTF-8, @"S8\xff"; write it in letters, such as @dense}}
+heddle.schedule @"S8\FF" {
+  attend dense
+}
+
+// -----
+
 heddle.schedule @L2 {
   // expected-note@+1 {{they are named here}}
   attend dense in layers(0 to 3)

@@ -175,7 +175,11 @@ TEST(CommandLine, WhatIsNoValue) {
 
 TEST(CommandLine, WhatIsGivenTwice) {
   expectUsageError("-m x -b y hello --gen-length 16 --gen-length 32",
-                   "--gen-length is given 2 times; give it once");
+                   "--gen-length is given 2 times, '16' and '32'; give it "
+                   "once");
+  expectUsageError("-m x -b y hello --dtype=f32 --dtype bf16 --dtype=f32",
+                   "--dtype is given 3 times, 'f32', 'bf16' and 'f32'; give "
+                   "it once");
 }
 
 TEST(CommandLine, AnEmptyValueTakesNoArgument) {
@@ -304,11 +308,15 @@ TEST(CommandLine, NamesWhatWouldDo) {
   expectUsageError("-m x -b y hello --remasking best",
                    "--remasking: 'best' is none of low_confidence, random");
   expectUsageError("-m x -b y hello --seed -1",
-                   "--seed: '-1' is not a whole number");
+                   "--seed: -1 is out of range, expected 0 to "
+                   "18446744073709551615");
   expectUsageError("-m x -b y hello --steps 9223372036854775808",
-                   "--steps: 9223372036854775808 is too large or too small");
+                   "--steps: 9223372036854775808 is out of range, expected "
+                   "-9223372036854775808 to 9223372036854775807");
   expectUsageError("-m x -b y hello --steps 0x10",
                    "--steps: '0x10' is not a whole number");
+  expectUsageError("-m x -b y hello --temperature 0x2",
+                   "--temperature: '0x2' is not a number");
   expectUsageError("-m x -b y hello --record-cells 0x10",
                    "--record-cells: '0x10' is not a whole number");
 }

@@ -114,6 +114,17 @@ TEST(PromptLines, ErrorsNameTheLine) {
   EXPECT_NE(json("{\"messages\": []}"), "accepted");
 }
 
+TEST(PromptLines, AByteOf0EndsNoLine) {
+  using namespace std::string_literals;
+  EXPECT_EQ(failure(parsePromptLines("\"a\"\n\"b\"\0 \"c\"\n"s, "p.jsonl", {})),
+            "p.jsonl:2: byte 3 is 0, which no JSON has");
+  EXPECT_EQ(failure(parsePromptLines("{\"prompt\": \"b\"}\0"s, "p.jsonl", {})),
+            "p.jsonl:1: byte 15 is 0, which no JSON has");
+  auto prompts = parsePromptLines("a\0b\n"s, "p.txt", {});
+  ASSERT_TRUE(prompts) << failure(prompts);
+  EXPECT_EQ((*prompts)[0].text, "a\0b"s);
+}
+
 TEST(ReadPrompts, ChatUsesTheTemplate) {
   RunOptions options;
   options.prompt = {PromptSource::Kind::Argument, "hello", {}};

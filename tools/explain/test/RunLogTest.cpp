@@ -139,6 +139,18 @@ TEST(RunLog, OfNoRunIsRefused) {
     expectRefused(text, "what heddle-run --steps-json writes");
 }
 
+TEST(RunLog, NothingOfALineIsLeftOut) {
+  const std::string line = second.substr(0, second.size() - 1);
+  expectRefused(first + line + std::string("\0x\n", 3) + end(),
+                "line 2 of the log is no good JSON: byte " +
+                    std::to_string(line.size()) +
+                    " is 0, which no JSON has, expected what heddle-run "
+                    "--steps-json writes");
+  expectRefused(R"({"step":1,"step":1,"rows":6,"commits":[]})",
+                "line 1 of the log is no good JSON: an object has the key "
+                "'step' twice");
+}
+
 // The lengths of a run that is followed are its own.
 TEST(RunLog, GivesARequestItsLengths) {
   const std::string path = testing::TempDir() + "heddle-explain-log.jsonl";

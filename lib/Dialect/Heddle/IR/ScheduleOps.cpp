@@ -9,6 +9,7 @@
 #include "Parameters.h"
 #include "Verify.h"
 #include "bundle/abi/Abi.h"
+#include "bundle/program/Printable.h"
 #include "bundle/program/ProgramChecks.h"
 #include "heddle/Dialect/Heddle/IR/LayerParts.h"
 #include "heddle/Dialect/Heddle/IR/PairSet.h"
@@ -16,6 +17,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/ConvertUTF.h"
 
 using namespace mlir;
 using namespace mlir::heddle;
@@ -478,8 +480,17 @@ static LogicalResult verifyAllDense(ScheduleOp schedule) {
 }
 
 LogicalResult ScheduleOp::verifyRegions() {
-  // S8: the name can be printed.
-  if (!::heddle::bundle::isPlainText(getSymName()))
+  // S8: the name can be printed, in JSON, too.
+  StringRef name = getSymName();
+  if (name.empty())
+    return emitOpError("has an empty name, expected one such as @dense");
+  auto *start = reinterpret_cast<const llvm::UTF8 *>(name.begin());
+  if (!llvm::isLegalUTF8String(
+          &start, reinterpret_cast<const llvm::UTF8 *>(name.end())))
+    return emitOpError("has a name that is not UTF-8, @\"")
+           << ::heddle::printable(name)
+           << "\"; write it in letters, such as @dense";
+  if (!::heddle::bundle::isPlainText(name))
     return emitOpError("has control characters in its name");
   // S1: a schedule holds nothing but the ops of its level.
   for (Operation &op : *getBody()) {

@@ -78,9 +78,11 @@ std::string numberProblem(const std::string &text, std::optional<T>) {
   return numberProblem(text, T());
 }
 
-/// For `transform`, not `check`: takes a number that a T, or what is in an
-/// optional, can hold. Its leading zeros go, since the library takes 010 for 8.
-template <typename T> CLI::Validator isNumber() {
+/// An option for a number that a T, or what is in an optional, can hold. Its
+/// leading zeros go, since the library takes 010 for 8.
+template <typename T>
+CLI::Option *addNumber(CLI::App &app, const std::string &name, T &value,
+                       const std::string &help) {
   auto check = [](std::string &text) {
     std::string problem = numberProblem(text, T());
     const size_t zeros = text.starts_with('-') ? 1 : 0;
@@ -89,7 +91,9 @@ template <typename T> CLI::Validator isNumber() {
       text.erase(zeros, 1);
     return problem;
   };
-  return CLI::Validator(check, "");
+  // A `check` gets a copy of the text.
+  return app.add_option(name, value, help)
+      ->transform(CLI::Validator(check, ""));
 }
 
 /// Parses the command line. `--option=` without a value, as a script writes it

@@ -59,9 +59,10 @@ public:
   void failMissing(const std::string &path, std::string_view name) {
     fail(path, "the field \"" + std::string(name) + "\" is missing" + missing);
   }
-  /// `meant`: the field that is missing and that `name` is near to, or "".
+  /// `meant`: the field that is missing and that `name` is near to, or "";
+  /// `perhaps`: the same of fields that may be missing.
   void failUnknown(const std::string &path, const std::string &name,
-                   std::string_view meant) {
+                   std::string_view meant, std::string_view perhaps) {
     if (!meant.empty())
       return fail(path, "the field \"" + printable(name) +
                             "\" is not known, and \"" + std::string(meant) +
@@ -69,8 +70,11 @@ public:
     const std::vector<std::string> all =
         places ? places(name) : std::vector<std::string>();
     if (all.empty())
-      return fail(path, "the field \"" + printable(name) + "\" is not known" +
-                            unknown);
+      return fail(
+          path, "the field \"" + printable(name) + "\" is not known" + unknown +
+                    (perhaps.empty()
+                         ? ""
+                         : "; did you mean \"" + std::string(perhaps) + "\"?"));
     constexpr size_t mostNamed = 4;
     std::string others;
     for (size_t i = 0; i < std::min(all.size(), mostNamed); ++i)
@@ -245,6 +249,8 @@ public:
       names.push_back(name);
   }
   bool has(const char *name, bool, const char * = "") {
+    if (naming && !json.contains(name))
+      absent.push_back(name);
     return json.contains(name);
   }
   bool word(const char *name, const char *text, bool &is) {
@@ -275,16 +281,19 @@ public:
       if (std::find(names.begin(), names.end(), item.key()) == names.end())
         unknown.push_back(item.key());
     // A slip is both. What has many fields or long names is none.
-    constexpr size_t mostCompared = 8, longest = 64;
-    if (unknown.size() <= mostCompared)
-      for (const std::string &name : unknown)
-        if (name.size() <= longest)
-          if (auto meant = nearestOf(name, missing); !meant.empty())
-            in.failUnknown(path, name, meant);
+    auto nearest = [&](const std::string &name, const auto &words) {
+      constexpr size_t mostCompared = 8, longest = 64;
+      return unknown.size() <= mostCompared && name.size() <= longest
+                 ? nearestOf(name, words)
+                 : std::string_view();
+    };
+    for (const std::string &name : unknown)
+      if (auto meant = nearest(name, missing); !meant.empty())
+        in.failUnknown(path, name, meant, "");
     for (std::string_view name : missing)
       in.failMissing(path, name);
     for (const std::string &name : unknown)
-      in.failUnknown(path, name, "");
+      in.failUnknown(path, name, "", nearest(name, absent));
     return !in.failed();
   }
 
@@ -298,6 +307,7 @@ private:
   const std::string &path;
   bool naming = true;
   std::vector<std::string_view> names;
+  std::vector<std::string_view> absent; ///< of those that may be left out
 };
 
 template <typename F>

@@ -69,11 +69,10 @@ template <typename V> void fields(V &v, TilingRule &x) {
 } // namespace detail
 } // namespace heddle::bundle
 
-/// What only entries of tables have.
-static std::string entryProblem(const TilingRule &rule) {
-  // A kernel of another has no products of warpgroups: the rule would wait for
-  // it without a word.
-  constexpr int64_t most = 512, step = 64;
+std::string heddle::bundle::kernelProblem(const TilingRule &rule) {
+  // A tile in shared memory has panels of `step` columns, and a product at most
+  // `most` columns of sums.
+  constexpr int64_t most = 256, step = 64;
   if (rule.headDim < step || rule.headDim > most || rule.headDim % step)
     return "head_dim is a multiple of " + std::to_string(step) + " up to " +
            std::to_string(most) + ", not " + std::to_string(rule.headDim);
@@ -171,6 +170,29 @@ static void findEntries(std::string_view text, std::vector<TilingRule> &rules) {
   }
 }
 
+/// Whether each kernel that an entry is for is `other`'s, too, but for what
+/// `check_sums` asks.
+static bool takesAllOf(const TilingRule &other, const TilingRule &rule) {
+  auto isMultiple = [](int64_t value, int64_t of) { return value % of == 0; };
+  if (other.element != rule.element || other.headDim != rule.headDim ||
+      other.over != rule.over || other.form() != rule.form() ||
+      other.shared != rule.shared || other.masked > rule.masked ||
+      other.positions < rule.positions)
+    return false;
+  // Clusters do not go over all ranges, tiles and blocks of rows have to divide
+  // blocks of keys and groups, and tensor maps bring no list.
+  return other.over == "all" || other.over == "range"
+             ? other.over == "all" || other.cluster == 1 || other.queryStages
+             : other.cluster == 1 && (!other.tma || rule.tma) &&
+                   isMultiple(rule.consumers, other.consumers) &&
+                   isMultiple(rule.keys, other.keys);
+}
+
+static std::string placeOf(const TilingRule &rule) {
+  return "line " + std::to_string(rule.line) + ", column " +
+         std::to_string(rule.column);
+}
+
 Status heddle::bundle::checkTilingsSize(uint64_t bytes) {
   constexpr uint64_t most = uint64_t(1) << 20;
   if (bytes > 0 && bytes <= most)
@@ -189,9 +211,18 @@ heddle::bundle::tilingsFromJson(std::string_view text) {
     return rules;
   for (size_t i = 0; i < rules->size(); ++i)
     for (const std::string &problem :
-         {entryProblem((*rules)[i]), tilingProblem((*rules)[i])})
+         {kernelProblem((*rules)[i]), tilingProblem((*rules)[i])})
       if (!problem.empty())
         return entryError(what, list, i, problem);
   findEntries(text, *rules);
+  for (auto late = rules->begin(); late != rules->end(); ++late)
+    for (auto early = rules->begin(); early != late; ++early)
+      if (!early->checkSums && late->checkSums && takesAllOf(*early, *late))
+        return entryError(
+            what, list, static_cast<size_t>(late - rules->begin()),
+            "with check_sums, in " + placeOf(*late) + ", it has no kernel: " +
+                at(list, static_cast<size_t>(early - rules->begin())) +
+                ", in " + placeOf(*early) +
+                ", takes them all; put this one before it");
   return rules;
 }

@@ -36,7 +36,7 @@
 // "query_stages". "check_sums" is true where a row's reference is raised by its
 // sum instead of maxima of each tile: for bf16, for kernels that write no
 // log-sum-exp and have no functions of logits, and for no others; such entries
-// stand before those for all.
+// stand before those for all, or the table is refused.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,11 +83,16 @@ struct TilingRule {
 /// shared memory suffice is for the compiler to say.
 std::string tilingProblem(const TilingRule &rule);
 
+/// Why no kernel of such an element, head dim and keys has this tiling, whose
+/// numbers are in their ranges. "" if nothing is wrong.
+std::string kernelProblem(const TilingRule &rule);
+
 /// An error where no table has so many bytes.
 Status checkTilingsSize(uint64_t bytes);
 
 /// Reads a table. Fails with a sentence that says what was found and what was
-/// expected, also of entries that no kernel will ask for.
+/// expected, also of entries that no kernel will ask for, and of such with
+/// `check_sums` that stand behind one for all kernels, which takes theirs.
 Result<std::vector<TilingRule>> tilingsFromJson(std::string_view text);
 
 } // namespace heddle::bundle

@@ -66,7 +66,7 @@ TEST(Tilings, KnowWhereTheyStand) {
 /// Also of entries that no kernel asks for.
 TEST(Tilings, NumbersAreInTheirRanges) {
   const std::string good =
-      R"({"element": "f16", "head_dim": 512, "consumers": 1, "keys": 48, )"
+      R"({"element": "f16", "head_dim": 256, "consumers": 1, "keys": 48, )"
       R"("stages": 2, "parts": 3, "producer_registers": 24, )"
       R"("consumer_registers": 240, "copies": "tma", "blocks": 1, )"
       R"("cluster": 1, "key_shares": 4, "least_keys": 1, "query_stages": 0})";
@@ -138,6 +138,41 @@ TEST(Tilings, SumsAreCheckedInBf16) {
             "exponents, and attention; leave it out");
 }
 
+TEST(Tilings, EntriesWithSumsStandFirst) {
+  auto tableWith = [](const std::string &first, const std::string &second) {
+    return tableOf(ruleWith("\"head_dim\": 128" + first) + ",\n  " +
+                   ruleWith("\"head_dim\": 128" + second));
+  };
+  const std::string sums = R"(, "check_sums": true)",
+                    list = R"(, "over": "list")",
+                    tensorMaps = R"(, "over": "blocks", "copies": "tma")",
+                    late =
+                        "a table of tilings: wgmma[1]: with check_sums, in "
+                        "line 2, column 3, it has no kernel: wgmma[0], in line "
+                        "1, column 12, takes them all; put this one before it";
+  EXPECT_EQ(refusal(tableWith(sums, "")), "");
+  EXPECT_EQ(refusal(tableWith("", sums)), late);
+  EXPECT_EQ(refusal(tableWith(list, list + sums)), late);
+  EXPECT_EQ(refusal(tableWith(tensorMaps, tensorMaps + sums)), late);
+  EXPECT_EQ(refusal(tableWith(R"(, "positions": true)", sums)), late);
+  EXPECT_EQ(refusal(tableWith("", R"(, "masked": true)" + sums)), late);
+  // Those before are not for all of these.
+  for (const auto &[first, second] :
+       {std::pair(list, sums),
+        {R"(, "masked": true)", sums},
+        {"", R"(, "positions": true)" + sums},
+        {R"(, "key_shares": 4)", sums},
+        {list, list + R"(, "shared": true)" + sums},
+        {R"(, "over": "range", "copies": "tma", "cluster": 2)",
+         R"(, "over": "range")" + sums},
+        {tensorMaps, R"(, "over": "blocks")" + sums}})
+    EXPECT_EQ(refusal(tableWith(first, second)), "") << first;
+  std::string fewer = ruleWith("\"head_dim\": 128" + list + sums),
+              other = ruleWith("\"head_dim\": 128" + list);
+  fewer.replace(fewer.find("\"consumers\": 3"), 14, "\"consumers\": 1");
+  EXPECT_EQ(refusal(tableOf(other + "," + fewer)), "");
+}
+
 TEST(Tilings, BlocksOfAClusterBringEqualPanels) {
   EXPECT_EQ(refusal(tableOf(
                 ruleWith(R"("head_dim": 128, "copies": "tma", "cluster": 2)"))),
@@ -161,12 +196,13 @@ TEST(Tilings, SaysWhichFormOfAKernel) {
 }
 
 TEST(Tilings, HeadDimsHaveProductsOfWarpgroups) {
-  for (const char *dim : {"-128", "0", "1", "96", "576", "9223372036854775807"})
+  for (const char *dim :
+       {"-128", "0", "1", "96", "320", "512", "9223372036854775807"})
     EXPECT_EQ(
         refusal(tableOf(ruleWith(R"("head_dim": 128)") + "," +
                         ruleWith(R"("head_dim": )" + std::string(dim)))),
         "a table of tilings: wgmma[1]: head_dim is a multiple of 64 up to "
-        "512, not " +
+        "256, not " +
             std::string(dim));
   for (auto [dim, says] :
        {std::pair("18446744073709551615",
@@ -201,6 +237,14 @@ TEST(Tilings, OtherTextsAreRefused) {
        "wgmma[0].blocks: expected an integer, found string"},
       {tableOf(ruleWith(R"("head_dim": 64, "warps": 2)")),
        "wgmma[0]: the field \"warps\" is not known to this build"},
+      {tableOf(ruleWith(R"("head_dim": 64, "check_sum": true)")),
+       "wgmma[0]: the field \"check_sum\" is not known to this build; did you "
+       "mean \"check_sums\"?"},
+      {tableOf(ruleWith(R"("head_dim": 64, "querystages": 2)")),
+       "wgmma[0]: the field \"querystages\" is not known to this build; did "
+       "you mean \"query_stages\"?"},
+      {tableOf(ruleWith(R"("head_dim": 64, "blocks": 1, "block": 2)")),
+       "wgmma[0]: the field \"block\" is not known to this build"},
       {tableOf(ruleWith(R"("head_dim": 64, "copies": "all")")),
        "wgmma[0].copies: \"all\" is unknown, expected one of threads, tma"},
       {tableOf(ruleWith(R"("head_dim": 64, "over": "some")")),

@@ -265,7 +265,7 @@ shed.kernel @checked attention element(bf16) head_dim(128) tiling(#shed.wgmma_ti
 
 // -----
 
-// expected-error @+1 {{has no form for warpgroups: functions bound its logits, so that no sum of weights is to be checked; leave out check_sums}}
+// expected-error @+1 {{has no form for warpgroups: check_sums is for kernels that write no log-sum-exps and have no functions of logits; leave it out}}
 shed.kernel @checked_and_bounded attention element(bf16) head_dim(64) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232, check_sums = true>) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>
   %s0 = shed.softmax_init : !shed.softmax
@@ -286,7 +286,62 @@ shed.kernel @checked_and_bounded attention element(bf16) head_dim(64) tiling(#sh
 
 // -----
 
-// expected-error @+1 {{has no form for warpgroups: 2 blocks of a cluster bring equal numbers of panels of 64 channels, and 64 channels have 1}}
+// expected-error @+1 {{has no form for warpgroups: check_sums is for kernels that write no log-sum-exps and have no functions of logits; leave it out}}
+shed.kernel @checked_with_lse attention element(bf16) head_dim(128) writes_lse tiling(#shed.wgmma_tiling<consumers = 1, keys = 48, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232, check_sums = true>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
+// expected-error @+1 {{has no form for warpgroups: check_sums is for kernels that write no log-sum-exps and have no functions of logits; leave it out}}
+shed.kernel @checked_without_bounds attention element(bf16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 1, keys = 48, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232, check_sums = true>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %f = shed.scores %l at %keys (%logit) {
+      %more = arith.addf %logit, %logit : f32
+      shed.yield %more : f32
+    }
+    %n = shed.softmax_update %s, %f, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
+// expected-error @+1 {{has no form for warpgroups: head_dim is a multiple of 64 up to 256, not 320}}
+shed.kernel @too_wide attention element(bf16) head_dim(320) tiling(#shed.wgmma_tiling<consumers = 1, keys = 48, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.all init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
+// expected-error @+1 {{has no form for warpgroups: cluster is 1 with head_dim 64, not 2: the blocks of a cluster bring equal numbers of panels of 64 channels}}
 shed.kernel @narrow_in_clusters attention element(bf16) head_dim(64) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232, tma = true, cluster = 2>) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>
   %s0 = shed.softmax_init : !shed.softmax
@@ -303,7 +358,7 @@ shed.kernel @narrow_in_clusters attention element(bf16) head_dim(64) tiling(#she
 
 // -----
 
-// expected-error @+1 {{has no form for warpgroups: sums of weights that no maximum bounds are to be checked, for which 'f16' has not the exponents}}
+// expected-error @+1 {{has no form for warpgroups: check_sums is false for f16: sums of weights that no maximum bounds need bf16's exponents, and attention; leave it out}}
 shed.kernel @checked_in_f16 attention element(f16) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232, check_sums = true>) {
   %q = shed.load_queries : !shed.tile<queries, channels, f16>
   %s0 = shed.softmax_init : !shed.softmax
@@ -451,7 +506,7 @@ shed.kernel @shared_by_96_rows attention element(bf16) head_dim(128) shared_list
 
 // -----
 
-// expected-error @+1 {{has no form for warpgroups: heads share lists, which leaves some without work, and blocks are to go on to further rows with all}}
+// expected-error @+1 {{has no form for warpgroups: query_stages is 0 with shared, not 2: where heads share lists some warpgroups have no work, and blocks that go on to further rows need all of them}}
 shed.kernel @shared_and_persistent attention element(bf16) head_dim(128) shared_lists encoding(uint16) tiling(#shed.wgmma_tiling<consumers = 3, keys = 128, stages = 2, parts = 2, producer_registers = 32, consumer_registers = 160, query_stages = 2>) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>
   %s0 = shed.softmax_init : !shed.softmax
@@ -562,7 +617,7 @@ shed.kernel @blocks attention element(bf16) head_dim(128) tiling(#shed.wgmma_til
 
 // -----
 
-// expected-error @+1 {{has no form for warpgroups, which have kernels of attention for bf16 and f16 and head dims that are multiples of 64}}
+// expected-error @+1 {{has no form for warpgroups, which have kernels for bf16 and f16}}
 shed.kernel @wide attention element(f32) head_dim(128) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232>) {
   %s0 = shed.softmax_init : !shed.softmax
   shed.store %s0
@@ -758,6 +813,48 @@ shed.kernel @select_blocks select element(bf16) head_dim(128) group(32) tiling(#
     shed.yield %s : !shed.mass
   }
   shed.top_k %r span %t blocks
+}
+
+// -----
+
+// expected-error @+1 {{has no form for warpgroups: check_sums is false with over "scores": sums of weights that no maximum bounds need bf16's exponents, and attention; leave it out}}
+shed.kernel @checked_scores select element(bf16) head_dim(128) group(128) encoding(uint16) tiling(#shed.wgmma_tiling<consumers = 4, keys = 128, stages = 2, parts = 1, producer_registers = 24, consumer_registers = 112, check_sums = true>) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r
+}
+
+// -----
+
+// expected-error @+1 {{has no form for warpgroups: head_dim is a multiple of 64 up to 256, not 320}}
+shed.kernel @wide_scores select element(bf16) head_dim(320) group(128) encoding(uint16) tiling(#shed.wgmma_tiling<consumers = 4, keys = 128, stages = 2, parts = 1, producer_registers = 24, consumer_registers = 112>) {
+  %m = shed.mass_init : !shed.mass
+  %r = shed.for_queries init(%m) : !shed.mass {
+  ^bb0(%o: !shed.mass):
+    %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+    %l = shed.load_lse
+    %s = shed.for_keys over #shed.all init(%o) : !shed.mass {
+    ^bb0(%keys: !shed.keys, %c: !shed.mass):
+      %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+      %x = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+      %n = shed.column_mass %c, %x, %l, %keys
+      shed.yield %n : !shed.mass
+    }
+    shed.yield %s : !shed.mass
+  }
+  shed.top_k %r
 }
 
 // -----

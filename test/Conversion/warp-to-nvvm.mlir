@@ -66,6 +66,56 @@ llvm.func @pipeline(%keys: !llvm.ptr<1>, %n: i32, %stride: i64) {
   llvm.return
 }
 
+// Sums that were changed behind a wait take the place of those that products left,
+// and the words that these read stay theirs: both branches give the same number of
+// registers, 32 sums and 4 words, to the next wait.
+// CHECK-LABEL: llvm.func @resumed
+// CHECK: %[[FLYING:.*]] = llvm.inline_asm {{.*}}wgmma.mma_async.sync.aligned.m64n64k16
+// CHECK: %[[NEXT:.*]]:36 = scf.if
+// CHECK: %[[THERE:.*]] = llvm.inline_asm {{.*}}wgmma.wait_group.sync.aligned 0;
+// CHECK: %[[FIRST:.*]] = llvm.extractvalue %[[THERE]][0]
+// CHECK: %[[SCALED:.*]] = arith.mulf %[[FIRST]], %{{.*}} : f32
+// CHECK: scf.yield %[[SCALED]],
+// CHECK: else
+// CHECK: scf.yield
+// CHECK: llvm.inline_asm {{.*}}wgmma.wait_group.sync.aligned 0;{{.*}} %[[NEXT]]#0, {{.*}} %[[NEXT]]#35 :
+llvm.func @resumed(%keys: !llvm.ptr<1>, %n: i32, %stride: i64, %far: i1, %ratio: f32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %ring = warp.ring {barriers = 24576 : i64, offset = 8192 : i64, readers = 4 : i64, writers = 128 : i64} : !warp.ring<2, !warp.tile<64, 64, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<2, !warp.tile<64, 64, bf16>> -> !warp.tile<64, 64, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<64, 64, bf16>
+      warp.publish %ring[%t] : !warp.ring<2, !warp.tile<64, 64, bf16>>
+    }
+  } consumers 1 registers 232 {
+  ^bb0(%group: i32):
+    %none = warp.splat %zero : !warp.fragment<16, f32>
+    %p = warp.round %none : !warp.fragment<16, f32> -> !warp.fragment<16, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<2, !warp.tile<64, 64, bf16>> -> !warp.tile<64, 64, bf16>
+      %f0 = warp.multiply %p, %k : !warp.fragment<16, bf16>, !warp.tile<64, 64, bf16> -> !warp.flying<64, held = 4>
+      %f1 = scf.if %far -> !warp.flying<64, held = 4> {
+        %there = warp.wait %f0 : !warp.flying<64, held = 4> -> !warp.fragment<64, f32>
+        %scaled = warp.map(%there) {
+        ^bb0(%x: f32, %row: i32, %column: i32):
+          %y = arith.mulf %x, %ratio : f32
+          warp.yield %y : f32
+        } : (!warp.fragment<64, f32>) -> !warp.fragment<64, f32>
+        %r = warp.resume %f0 with %scaled : !warp.flying<64, held = 4>, !warp.fragment<64, f32>
+        scf.yield %r : !warp.flying<64, held = 4>
+      } else {
+        scf.yield %f0 : !warp.flying<64, held = 4>
+      }
+      %sums = warp.wait %f1 : !warp.flying<64, held = 4> -> !warp.fragment<64, f32>
+      warp.release %ring[%t] : !warp.ring<2, !warp.tile<64, 64, bf16>>
+    }
+  }
+  llvm.return
+}
+
 // One thread has tiles brought in bulk: it says how many bytes are to come, then
 // asks for the panel that its block brings to both of the cluster. What was
 // brought so needs no fence before products; a stage is released in both. A

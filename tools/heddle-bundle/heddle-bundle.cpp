@@ -253,8 +253,9 @@ int main(int argc, char **argv) {
       ->add_option("-o,--output", options.output,
                    "Write the section to this file, '-' for stdout")
       ->needs(section);
-  std::vector<CLI::Option *> explaining = {dumpCommand->add_option(
-      "--head-dim", options.request.headDim, "Width of a head (default: 128)")};
+  std::vector<CLI::Option *> explaining = {
+      addNumber(*dumpCommand, "--head-dim", options.request.headDim,
+                "Width of a head (default: 128)")};
   for (const RequestOption &option : requestOptions)
     explaining.push_back(std::visit(
         [&](auto member) {
@@ -266,8 +267,7 @@ int main(int argc, char **argv) {
           else if constexpr (std::is_same_v<Value, std::optional<std::string>>)
             return dumpCommand->add_option(name, value, option.help);
           else
-            return dumpCommand->add_option(name, value, option.help)
-                ->transform(isNumber<Value>());
+            return addNumber(*dumpCommand, name, value, option.help);
         },
         option.member));
   explaining.push_back(

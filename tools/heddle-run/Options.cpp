@@ -113,9 +113,7 @@ CLI::Validator isOneOf(std::vector<std::string> names) {
 template <typename T>
 CLI::Option *addNumber(CLI::App &app, const char *name, T &value,
                        const char *type, const char *help) {
-  return app.add_option(name, value, help)
-      ->transform(isNumber<T>())
-      ->type_name(type);
+  return heddle::addNumber(app, name, value, help)->type_name(type);
 }
 
 void addPromptOptions(CLI::App &app, Parsed &parsed) {
@@ -237,18 +235,14 @@ void addOutputOptions(CLI::App &app, Parsed &parsed) {
                  "attention maps, selections, rows, commits; 'heddle-trace "
                  "view FILE' draws it")
       ->type_name("FILE");
-  app.add_option("--record-cells", options.recordCells,
-                 "Cells of a recorded map's side (else: 64, or 32 where a "
-                 "step has more than 256 heads)")
-      ->transform(isNumber<int64_t>())
-      ->check(CLI::Range(int64_t(8), int64_t(256)))
-      ->type_name("N");
-  app.add_option("--record-every", options.recordEvery,
-                 "Steps from one recorded map to the next (else: as many as "
-                 "make 16 maps)")
-      ->transform(isNumber<int64_t>())
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 30))
-      ->type_name("N");
+  addNumber(app, "--record-cells", options.recordCells, "N",
+            "Cells of a recorded map's side (else: 64, or 32 where a step has "
+            "more than 256 heads)")
+      ->check(CLI::Range(int64_t(8), int64_t(256)));
+  addNumber(app, "--record-every", options.recordEvery, "N",
+            "Steps from one recorded map to the next (else: as many as make 16 "
+            "maps)")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 30));
   app.add_flag("--visual", options.visual,
                "Watch the sequence being unmasked (on a terminal)");
   app.add_flag("--raw", options.raw,

@@ -90,11 +90,11 @@ mlir::heddle::makeAttentionTask(shed::KernelOp kernel) {
 }
 
 LogicalResult AttentionTask::verifyForm() {
-  if (kernel.getKind() != shed::KernelKind::Attention || element.isF32() ||
-      channels % 64)
+  if (kernel.getKind() != shed::KernelKind::Attention)
     return kernel.emitOpError("has no form for warpgroups, which have kernels "
-                              "of attention for bf16 and f16 and head dims "
-                              "that are multiples of 64");
+                              "of attention and selection");
+  if (failed(verifyRule("all")))
+    return failure();
   if (kernel.getPerLayer())
     return kernel.emitOpError(
         "has no form for warpgroups: heads that share lists are to share keys, "
@@ -104,25 +104,10 @@ LogicalResult AttentionTask::verifyForm() {
            << "has no form for warpgroups: heads share lists for groups of "
            << kernel.getRowsInStep()
            << " rows; they are to be 16, 32 or a multiple of 64";
-  if (tiling.getCheckSums() && !element.isBF16())
-    return kernel.emitOpError()
-           << "has no form for warpgroups: sums of weights that no maximum "
-              "bounds are to be checked, for which "
-           << element << " has not the exponents";
-  if (tiling.getCheckSums() && bounded)
+  if (tiling.getCheckSums() && !shed::hasSumsToCheck(kernel))
     return kernel.emitOpError(
-        "has no form for warpgroups: functions bound its logits, so that no "
-        "sum of weights is to be checked; leave out check_sums");
-  if (channels / 64 % tiling.getCluster())
-    return kernel.emitOpError()
-           << "has no form for warpgroups: " << tiling.getCluster()
-           << " blocks of a cluster bring equal numbers of panels of 64 "
-              "channels, and "
-           << channels << " channels have " << channels / 64;
-  if (sharedLists && isPersistent())
-    return kernel.emitOpError(
-        "has no form for warpgroups: heads share lists, which leaves some "
-        "without work, and blocks are to go on to further rows with all");
+        "has no form for warpgroups: check_sums is for kernels that write no "
+        "log-sum-exps and have no functions of logits; leave it out");
   return failure(kernel
                      .walk([&](shed::ForKeysOp loop) {
                        return failed(verifyForm(loop)) ? WalkResult::interrupt()

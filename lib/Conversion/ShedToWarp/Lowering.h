@@ -132,6 +132,8 @@ public:
   Value args;               ///< the block's arguments
 
 protected:
+  /// Refuses what no entry of a table over such keys may say, either.
+  LogicalResult verifyRule(StringRef over);
   /// Moves the ops of the kernel to where `v` stands.
   void moveBody(WarpBuilder &v);
 

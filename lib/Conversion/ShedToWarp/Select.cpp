@@ -101,9 +101,8 @@ LogicalResult SelectTask::verifyForm() {
   auto refuse = [](Operation *op, const Twine &why) {
     return op->emitOpError() << "has no form for warpgroups: " << why;
   };
-  if (element.isF32() || channels % 64)
-    return refuse(kernel, "they select for bf16 and f16 and head dims that are "
-                          "multiples of 64");
+  if (failed(verifyRule("scores")))
+    return failure();
   if (group < 16 || group > columns || !llvm::isPowerOf2_64(group))
     return refuse(kernel, "they score for groups of 16, 32, 64 or 128 rows, "
                           "not " +

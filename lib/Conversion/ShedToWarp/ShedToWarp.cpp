@@ -9,6 +9,7 @@
 
 #include "heddle/Conversion/CheckForms.h"
 #include "heddle/Conversion/Passes.h"
+#include "heddle/Dialect/Shed/Transforms/Tuning.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -86,6 +87,25 @@ static void populatePatterns(const TypeConverter &converter,
                              RewritePatternSet &patterns,
                              const WarpTask &task) {
   task.populate({converter, patterns});
+}
+
+LogicalResult WarpTask::verifyRule(StringRef over) {
+  if (element.isF32())
+    return kernel.emitOpError() << "has no form for warpgroups, which have "
+                                   "kernels for bf16 and f16";
+  shed::WgmmaRule rule;
+  rule.element = element.isBF16() ? "bf16" : "f16";
+  rule.over = over.str();
+  rule.headDim = channels;
+  rule.cluster = tiling.getCluster();
+  rule.queryStages = tiling.getQueryStages();
+  rule.packed = tiling.getPacked();
+  rule.shared = sharedLists;
+  rule.checkSums = tiling.getCheckSums();
+  std::string problem = ::heddle::bundle::kernelProblem(rule);
+  return problem.empty() ? success()
+                         : kernel.emitOpError()
+                               << "has no form for warpgroups: " << problem;
 }
 
 LogicalResult mlir::heddle::lowerShedToWarp(shed::KernelOp kernel,

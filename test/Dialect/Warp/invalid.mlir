@@ -228,6 +228,28 @@ func.func @columns_of_a_batch(%output: !llvm.ptr<1>, %sums: !warp.fragment<1, f3
 
 // -----
 
+func.func @resumes_what_flies(%flying: !warp.flying<128, held = 16>, %sums: !warp.fragment<128, f32>) {
+  // expected-error @+1 {{puts other sums in place of those of products that may be on their way; put a warp.wait for these products before it, in its block or one around it}}
+  %0 = warp.resume %flying with %sums : !warp.flying<128, held = 16>, !warp.fragment<128, f32>
+  %1 = warp.wait %flying : !warp.flying<128, held = 16> -> !warp.fragment<128, f32>
+  return
+}
+
+// -----
+
+func.func @waits_for_others(%flying: !warp.flying<128, held = 16>, %others: !warp.flying<128, held = 16>, %some: i1) {
+  %sums = warp.wait %others : !warp.flying<128, held = 16> -> !warp.fragment<128, f32>
+  scf.if %some {
+    %0 = warp.wait %flying : !warp.flying<128, held = 16> -> !warp.fragment<128, f32>
+  } else {
+    // expected-error @+1 {{puts other sums in place of those of products that may be on their way}}
+    %0 = warp.resume %flying with %sums : !warp.flying<128, held = 16>, !warp.fragment<128, f32>
+  }
+  return
+}
+
+// -----
+
 func.func @resumes_wider(%flying: !warp.flying<128, held = 16>, %sums: !warp.fragment<64, f32>) {
   // expected-error @+1 {{changes the number of columns}}
   %0 = warp.resume %flying with %sums : !warp.flying<128, held = 16>, !warp.fragment<64, f32>

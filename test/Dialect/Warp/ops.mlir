@@ -43,13 +43,18 @@ func.func @products(%q: !warp.tile<64, 128, bf16>, %k: !warp.tile<128, 128, bf16
 // Where one branch waits for products and changes their sums, both give products.
 // CHECK-LABEL: func.func @scaled_on_the_way
 func.func @scaled_on_the_way(%far: i1, %v: !warp.tile<128, 128, bf16>,
-                             %p: !warp.fragment<64, bf16>, %other: !warp.fragment<128, f32>)
+                             %p: !warp.fragment<64, bf16>, %ratio: !warp.fragment<1, f32>)
     -> !warp.fragment<128, f32> {
   %f0 = warp.multiply %p, %v : !warp.fragment<64, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 16>
   %f1 = scf.if %far -> !warp.flying<128, held = 16> {
     %s = warp.wait %f0 : !warp.flying<128, held = 16> -> !warp.fragment<128, f32>
+    %scaled = warp.map(%s, %ratio) {
+    ^bb0(%sum: f32, %by: f32, %row: i32, %column: i32):
+      %0 = arith.mulf %sum, %by : f32
+      warp.yield %0 : f32
+    } : (!warp.fragment<128, f32>, !warp.fragment<1, f32>) -> !warp.fragment<128, f32>
     // CHECK: warp.resume %{{.*}} with %{{.*}} : <128, held = 16>, <128, f32>
-    %r = warp.resume %f0 with %other : !warp.flying<128, held = 16>, !warp.fragment<128, f32>
+    %r = warp.resume %f0 with %scaled : !warp.flying<128, held = 16>, !warp.fragment<128, f32>
     scf.yield %r : !warp.flying<128, held = 16>
   } else {
     scf.yield %f0 : !warp.flying<128, held = 16>

@@ -39,7 +39,7 @@ struct Compiled {
   std::string ptx;
   int64_t sharedBytes = 0, queryRows = 0, mapRows = 0, cluster = 1;
   int64_t scratchBytes = 0, scratchBytesPerKey = 0;
-  bool persistent = false, packed = false;
+  bool persistent = false, packed = false, writesLse = true;
 };
 
 /// A pass over keys: what its `shed.for_keys` is to have, and `shed.mask`, if

@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::shed;
@@ -99,37 +100,61 @@ LogicalResult KeysAtOp::verify() {
   return success();
 }
 
+/// What logits are made of, and of which keys, as far as an op says it.
+struct LogitSources {
+  Value keys;
+  SmallVector<Value> logits;
+
+  bool areKnown() const { return keys || !logits.empty(); }
+};
+
+static LogitSources sourcesOf(OpResult logits) {
+  Operation *op = logits.getOwner();
+  if (auto dot = dyn_cast<DotOp>(op))
+    return {dot.getKeys().getDefiningOp<LoadKeysOp>().getKeys(), {}};
+  if (auto mask = dyn_cast<MaskOp>(op))
+    return {mask.getKeys(), {mask.getLogits()}};
+  if (auto scores = dyn_cast<ScoresOp>(op))
+    return {scores.getKeys(), {scores.getLogits()}};
+  LogitSources sources;
+  if (auto either = dyn_cast<scf::IfOp>(op)) {
+    for (Region *branch : {&either.getThenRegion(), &either.getElseRegion()})
+      sources.logits.push_back(branch->front().getTerminator()->getOperand(
+          logits.getResultNumber()));
+    return sources;
+  }
+  // Ops of others make logits of logits, as arith.select does. What regions of
+  // theirs give is not known.
+  if (op->getNumRegions() == 0)
+    llvm::copy_if(
+        op->getOperands(), std::back_inserter(sources.logits),
+        [&](Value each) { return each.getType() == logits.getType(); });
+  return sources;
+}
+
 /// Logits and values are of the same keys, whose form says which of them have
 /// no weight.
 static LogicalResult verifyKeys(SoftmaxUpdateOp update) {
   Value keys = update.getValues().getDefiningOp<LoadValuesOp>().getKeys();
-  SmallVector<Value> made = {update.getLogits()};
-  while (!made.empty()) {
-    auto result = dyn_cast<OpResult>(made.pop_back_val());
-    if (!result)
-      continue;
-    Operation *op = result.getOwner();
-    Value found = keys;
-    if (auto dot = dyn_cast<DotOp>(op)) {
-      found = dot.getKeys().getDefiningOp<LoadKeysOp>().getKeys();
-    } else if (auto mask = dyn_cast<MaskOp>(op)) {
-      found = mask.getKeys();
-      made.push_back(mask.getLogits());
-    } else if (auto scores = dyn_cast<ScoresOp>(op)) {
-      found = scores.getKeys();
-      made.push_back(scores.getLogits());
-    } else if (auto either = dyn_cast<scf::IfOp>(op)) {
-      for (Region *branch : {&either.getThenRegion(), &either.getElseRegion()})
-        made.push_back(branch->front().getTerminator()->getOperand(
-            result.getResultNumber()));
-    } else if (auto select = dyn_cast<arith::SelectOp>(op)) {
-      llvm::append_values(made, select.getTrueValue(), select.getFalseValue());
-    }
-    if (found != keys)
+  SetVector<Value> made;
+  made.insert(update.getLogits());
+  for (size_t i = 0; i < made.size(); ++i) {
+    auto result = dyn_cast<OpResult>(made[i]);
+    LogitSources sources = result ? sourcesOf(result) : LogitSources();
+    if (!sources.areKnown())
+      return update.emitOpError()
+                 .append("takes logits of which it is not known what keys "
+                         "they are of; expected shed.dot, shed.mask and "
+                         "shed.scores, and what scf.if, arith.select or ops "
+                         "without regions make of their logits")
+                 .attachNote(made[i].getLoc())
+             << "these are handed on by another";
+    if (sources.keys && sources.keys != keys)
       return update.emitOpError()
                  .append("takes values of other keys than its logits are of")
-                 .attachNote(op->getLoc())
+                 .attachNote(result.getOwner()->getLoc())
              << "these are of other keys";
+    made.insert_range(sources.logits);
   }
   return success();
 }

@@ -202,9 +202,7 @@ static bool suitsSelection(const WgmmaRule &rule, KernelOp kernel) {
               .wasInterrupted();
 }
 
-/// Whether a kernel's logits are products as they are, and nobody reads its
-/// sums.
-static bool hasSumsToCheck(KernelOp kernel) {
+bool mlir::shed::hasSumsToCheck(KernelOp kernel) {
   return !kernel.getWritesLse() &&
          !kernel.getBody()
               .walk([](ScoresOp) { return WalkResult::interrupt(); })

@@ -197,6 +197,16 @@ LogicalResult WaitOp::verify() {
 LogicalResult ResumeOp::verify() {
   if (getFlying().getType().getColumns() != getSums().getType().getColumns())
     return emitOpError("changes the number of columns");
+  // Sums of products that are on their way have no value to put another for.
+  const bool waited =
+      llvm::any_of(getFlying().getUsers(), [&](Operation *user) {
+        Operation *here = user->getBlock()->findAncestorOpInBlock(**this);
+        return isa<WaitOp>(user) && here && user->isBeforeInBlock(here);
+      });
+  if (!waited)
+    return emitOpError("puts other sums in place of those of products that "
+                       "may be on their way; put a warp.wait for these "
+                       "products before it, in its block or one around it");
   return success();
 }
 

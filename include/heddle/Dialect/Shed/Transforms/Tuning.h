@@ -20,11 +20,17 @@
 
 namespace mlir::shed {
 
+class KernelOp;
+
 using WgmmaRule = ::heddle::bundle::TilingRule;
 
 /// Whether blocks have the rows of groups of `rows` rows: whole blocks of a
 /// head, or with `shared` a group's of several heads.
 bool dividesRows(const WgmmaRule &rule, int64_t rows);
+
+/// Whether a kernel has sums that `check_sums` is for: its logits are products
+/// as they are, and nobody reads its log-sum-exps.
+bool hasSumsToCheck(KernelOp kernel);
 
 /// Where query heads share lists, each for `group` rows, and warpgroups of 64
 /// rows compute, `blockRows` a block: rows of a head that a task has. A group's

@@ -23,7 +23,7 @@ heddle.plan @other_kind {
 
 heddle.plan @select_with_terms {
   heddle.kernel @dense attention [] writes_lse
-  // expected-error@+1 {{selects, which has no terms and writes no log-sum-exp}}
+  // expected-error@+1 {{selects, which has no terms and writes no log-sum-exp, found window(64)}}
   "heddle.kernel"() <{sym_name = "pick", form = #heddle.kernel_form<select(group = 64) by mean_probability>, terms = [#heddle.term<window(64)>]}> ({}) : () -> ()
   heddle.rule default { heddle.phase otherwise { heddle.attend_with @dense } }
 }
@@ -41,7 +41,7 @@ heddle.plan @two_sharings {
 
 heddle.plan @within_smaller_groups {
   heddle.kernel @dense attention [] writes_lse
-  // expected-error@+1 {{selects for groups that are no parts of those that it chooses within}}
+  // expected-error@+1 {{selects for groups that are no parts of those that it chooses within, found groups of 64 within 32}}
   heddle.kernel @pick select(group = 64) by mean_probability within columns(group = 32)
   heddle.rule default { heddle.phase otherwise { heddle.attend_with @dense } }
 }

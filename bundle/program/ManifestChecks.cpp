@@ -409,7 +409,7 @@ void checkKernels(Problem &in, const Manifest &manifest) {
 }
 
 /// The field that is at fault.
-std::string pathOf(const PlanProblem &problem) {
+std::string pathOf(const Manifest &manifest, const PlanProblem &problem) {
   using At = PlanProblem::At;
   const std::string rule = at("rules", problem.rule),
                     phase = at(rule + ".phases", problem.phase);
@@ -422,8 +422,8 @@ std::string pathOf(const PlanProblem &problem) {
     return rule + ".layers";
   case At::Rule:
     return rule + ".phases";
-  case At::Phase:
-    return phase;
+  case At::Phase: // what it may not read its attention reads
+    return phase + (problem.selection >= 0 ? ".attention" : "");
   case At::Attention:
     return phase + ".attention";
   case At::Scoring:
@@ -434,8 +434,15 @@ std::string pathOf(const PlanProblem &problem) {
     return phase + ".rollout";
   case At::Measures:
     return phase + ".measures";
-  case At::Refresh:
-    return at(phase + ".refreshes", problem.refresh);
+  case At::Refresh: {
+    // Its own kernel, or the scorer's, of which more than one field tells.
+    const Phase &own = manifest.rules[problem.rule].phases[problem.phase];
+    const bool ofOther = problem.selection >= 0; // which it is within
+    return at(phase + ".refreshes", problem.refresh) +
+           (problem.kernel == own.refreshes[problem.refresh].kernel ? ".kernel"
+            : problem.kernel < 0 && !ofOther ? ".selection"
+                                             : "");
+  }
   }
   return "";
 }
@@ -459,7 +466,7 @@ void checkPlanFields(Problem &in, const Manifest &manifest,
         " (kernel \"" + printable(manifest.kernel(found->kernel).name) + "\")";
   if (found->other)
     found->what += " (" + at("rules", *found->other) + ")";
-  in.fail(pathOf(*found), found->what);
+  in.fail(pathOf(manifest, *found), found->what);
 }
 
 } // namespace

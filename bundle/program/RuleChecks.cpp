@@ -12,6 +12,7 @@
 #include "bundle/program/ProgramChecks.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <span>
 #include <utility>
@@ -25,12 +26,17 @@ using Phases = std::span<const Phase>;
 // N3, N4: kernels
 //===----------------------------------------------------------------------===//
 
+static std::string groupText(int64_t group) {
+  return group == groupOfAll ? "all" : std::to_string(group);
+}
+
 /// An attention kernel reads lists as their selections write them.
 static std::optional<std::string> checkTerms(const Manifest &manifest,
                                              const std::vector<Term> &terms) {
-  if (std::ranges::count_if(terms, readsList) > abi::maxIndexLists)
+  if (auto lists = std::ranges::count_if(terms, readsList);
+      lists > abi::maxIndexLists)
     return "reads more than " + std::to_string(abi::maxIndexLists) +
-           " index lists";
+           " index lists, found " + std::to_string(lists);
   auto name = [&](const Term &term) {
     return "\"" + printable(manifest.selection(term.selection).name) + "\"";
   };
@@ -56,14 +62,17 @@ static std::optional<std::string> checkKernel(const Manifest &manifest,
   if (kernel.kind == Kernel::Kind::Attention)
     return checkTerms(manifest, kernel.terms);
   if (!kernel.terms.empty() || kernel.writesLse)
-    return "selects, which has no terms and writes no log-sum-exp";
+    return "selects, which has no terms and writes no log-sum-exp, found " +
+           (kernel.terms.empty() ? "writes_lse"
+                                 : printable(words(kernel.terms, manifest)));
   if (!readsLse(kernel.scorer) && !kernel.scores.empty())
     return "selects by " + detail::nameOf(kernel.scorer) +
            ", which takes no function of logits: a sum of queries is no row "
            "and stands nowhere";
   if (kernel.withinGroup % kernel.group != 0)
     return "selects for groups that are no parts of those that it chooses "
-           "within";
+           "within, found groups of " +
+           groupText(kernel.group) + " within " + groupText(kernel.withinGroup);
   Selection form;
   form.kind =
       kernel.blocks ? Selection::Kind::Blocks : Selection::Kind::Columns;
@@ -135,44 +144,14 @@ static bool isOn(const Phase &phase, const Cadence &cadence) {
   return phase.when == When{When::Kind::On, cadence};
 }
 
-/// Whether step 1 is the cadence's, or one of the phases is `before` a cadence
-/// that begins no earlier.
-static bool beginsBefore(const Cadence &cadence, Phases phases) {
-  return includesFirst(cadence) ||
-         std::ranges::any_of(phases, [&](const Phase &phase) {
-           return phase.when.kind == When::Kind::Before &&
-                  startsNoLater(cadence, phase.when.cadence);
-         });
-}
-
-/// Whether phase `reader`, which refreshes a selection on `cadence` before it
-/// reads it, finds it refreshed at its first step. All of its steps may be the
-/// cadence's. Else all phases behind it refresh it first as well, and with any
-/// number of those right in front that do they are as one: their first step is
-/// step 1, or one at which the last of the cadences begins that all phases in
-/// front of them wait for. Or they are all of the rule's, and one in front ends
-/// no earlier than the cadence begins.
-static bool refreshesAtFirst(Phases phases, size_t reader, int64_t selection,
-                             const Cadence &cadence) {
-  auto refreshesFirst = [&](const Phase &phase) {
-    return refreshesBefore(phase, selection);
-  };
-  if (const When &own = phases[reader].when; own.kind == When::Kind::On)
-    return includesAll(cadence, own.cadence);
-  if (!std::ranges::all_of(phases.subspan(reader), refreshesFirst))
-    return false;
-  size_t first = reader;
-  while (first > 0 && refreshesFirst(phases[first - 1]))
-    --first;
-  auto allOfItsSteps = [&](const Phase &phase) {
+/// The first of the phases that is `before` a cadence that begins no earlier
+/// than this one; their number if none is.
+static size_t beginningBefore(const Cadence &cadence, Phases phases) {
+  auto first = std::ranges::find_if(phases, [&](const Phase &phase) {
     return phase.when.kind == When::Kind::Before &&
-           includesAll(cadence, phase.when.cadence);
-  };
-  const Phases before = phases.first(reader);
-  const auto waiting =
-      std::ranges::find_if_not(before, allOfItsSteps) - before.begin();
-  return waiting >= std::max<ptrdiff_t>(1, static_cast<ptrdiff_t>(first)) ||
-         (first == 0 && beginsBefore(cadence, before));
+           startsNoLater(cadence, phase.when.cadence);
+  });
+  return static_cast<size_t>(first - phases.begin());
 }
 
 /// From when on a rule refreshes a selection at every step of its cadence: the
@@ -198,6 +177,72 @@ static std::optional<Cadence> refreshedFrom(Phases phases, int64_t selection,
   return std::nullopt;
 }
 
+namespace {
+
+/// What all readers of a selection ask of the phases of their rule, found once:
+/// a rule may have thousands of both. What no phase is has their number.
+struct Writes {
+  Writes(Phases phases, int64_t selection, const Cadence &cadence);
+
+  /// Whether step 1 is the cadence's, or one of the first `count` phases is
+  /// `before` a cadence that begins no earlier.
+  bool beginBefore(size_t count) const {
+    return fromFirstStep || firstBefore < count;
+  }
+
+  Phases phases;
+  int64_t selection;
+  const Cadence &cadence;
+  bool fromFirstStep; ///< whether the cadence includes step 1
+  /// The first that is `before` a cadence that begins no earlier.
+  size_t firstBefore;
+  /// The one `on` the cadence, if it and all in front refresh the selection.
+  size_t written;
+  /// The first of those at the end that all refresh it before they attend.
+  size_t refreshFirst;
+  /// The first not of those whose steps are all both before a cadence and the
+  /// selection's.
+  size_t waiting;
+};
+
+} // namespace
+
+Writes::Writes(Phases phases, int64_t selection, const Cadence &cadence)
+    : phases(phases), selection(selection), cadence(cadence),
+      fromFirstStep(includesFirst(cadence)),
+      firstBefore(beginningBefore(cadence, phases)), written(phases.size()),
+      refreshFirst(phases.size()), waiting(0) {
+  for (size_t p = 0; p < phases.size() && refreshes(phases[p], selection); ++p)
+    if (isOn(phases[p], cadence)) {
+      written = p;
+      break;
+    }
+  while (refreshFirst > 0 &&
+         refreshesBefore(phases[refreshFirst - 1], selection))
+    --refreshFirst;
+  while (waiting < phases.size() &&
+         phases[waiting].when.kind == When::Kind::Before &&
+         includesAll(cadence, phases[waiting].when.cadence))
+    ++waiting;
+}
+
+/// Whether phase `reader`, which refreshes a selection on its cadence before it
+/// reads it, finds it refreshed at its first step. All of its steps may be the
+/// cadence's. Else all phases behind it refresh it first as well, and with any
+/// number of those right in front that do they are as one: their first step is
+/// step 1, or one at which the last of the cadences begins that all phases in
+/// front of them wait for. Or they are all of the rule's, and one in front ends
+/// no earlier than the cadence begins.
+static bool refreshesAtFirst(const Writes &writes, size_t reader) {
+  if (const When &own = writes.phases[reader].when; own.kind == When::Kind::On)
+    return includesAll(writes.cadence, own.cadence);
+  if (reader < writes.refreshFirst)
+    return false;
+  return std::min(writes.waiting, reader) >=
+             std::max<size_t>(1, writes.refreshFirst) ||
+         (writes.refreshFirst == 0 && writes.beginBefore(reader));
+}
+
 /// What phase `reader` reads was written at an earlier step, or in the same one
 /// by the phase itself. Say C is the selection's cadence. If some phase is `on`
 /// C, and it and all phases before it refresh the selection, then the selection
@@ -206,25 +251,18 @@ static std::optional<Cadence> refreshedFrom(Phases phases, int64_t selection,
 /// is not after the reader's first. That holds if C includes step 1, or if an
 /// earlier phase takes all steps `before` a cadence that begins no earlier than
 /// C.
-static const char *checkRead(Phases phases, size_t reader, int64_t selection,
-                             const Cadence &cadence) {
-  if (refreshesBefore(phases[reader], selection) &&
-      refreshesAtFirst(phases, reader, selection, cadence))
+static const char *checkRead(const Writes &writes, size_t reader) {
+  if (refreshesBefore(writes.phases[reader], writes.selection) &&
+      refreshesAtFirst(writes, reader))
     return nullptr;
-  bool isWritten = false, isReady = false;
-  for (const Phase &phase : phases.first(reader)) {
-    if (!isWritten && !refreshes(phase, selection))
-      break;
-    isWritten |= isOn(phase, cadence);
-    isReady |= beginsBefore(cadence, Phases(&phase, 1));
-  }
-  if (!isWritten)
+  if (writes.written >= reader)
     return "reads a selection that the phases before it do not refresh in "
            "every step of the selection's cadence";
-  return isReady ? nullptr
-                 : "may read a selection before it is first written; it must "
-                   "come after a phase that is `before` the selection's "
-                   "cadence";
+  return writes.beginBefore(reader)
+             ? nullptr
+             : "may read a selection before it is first written; it must "
+               "come after a phase that is `before` the selection's "
+               "cadence";
 }
 
 namespace {
@@ -237,6 +275,7 @@ public:
 
 private:
   std::optional<PlanProblem> checkOthers(PlanProblem reader);
+  std::vector<size_t> readableFrom(size_t rule, int64_t selection);
 
   /// The rules that refresh a selection.
   struct Refreshing {
@@ -248,6 +287,9 @@ private:
   const Manifest &manifest;
   std::vector<int64_t> firsts;              ///< layer of each rule
   std::map<int64_t, Refreshing> refreshing; ///< by selection
+  /// Of the rule at hand, by selection.
+  std::map<int64_t, Writes> writes;
+  std::map<int64_t, std::vector<size_t>> readable;
 };
 
 } // namespace
@@ -269,6 +311,19 @@ Reads::Reads(const Manifest &manifest) : manifest(manifest) {
     }
 }
 
+/// From which phase of a rule on it may read what others refresh, for each of
+/// Refreshing::from: one in front is `before` a cadence that begins no earlier.
+std::vector<size_t> Reads::readableFrom(size_t rule, int64_t selection) {
+  std::vector<size_t> firsts;
+  for (const auto &[from, other] : refreshing[selection].from)
+    firsts.push_back(!from ? SIZE_MAX
+                     : includesFirst(*from)
+                         ? 0
+                         : beginningBefore(*from, manifest.rules[rule].phases) +
+                               1);
+  return firsts;
+}
+
 /// Of what other rules refresh: their layers come before, and begin no later
 /// than the phase reads.
 std::optional<PlanProblem> Reads::checkOthers(PlanProblem reader) {
@@ -278,16 +333,19 @@ std::optional<PlanProblem> Reads::checkOthers(PlanProblem reader) {
                   "whose layers come before";
     return reader;
   }
-  const Phases phases = manifest.rules[reader.rule].phases;
-  for (const auto &[from, rule] : others.from) {
-    if (from && beginsBefore(*from, phases.first(reader.phase)))
+  auto [known, isNew] = readable.try_emplace(reader.selection);
+  if (isNew)
+    known->second = readableFrom(reader.rule, reader.selection);
+  for (size_t i = 0; i < others.from.size(); ++i) {
+    if (reader.phase >= known->second[i])
       continue;
-    reader.other = rule;
-    reader.what =
-        from ? "may read a selection before the rule that refreshes it first "
-               "does; it must come after a phase that is `before` that"
-             : "reads a selection of a rule that does not refresh it in every "
-               "step of its cadence";
+    reader.other = others.from[i].second;
+    reader.what = others.from[i].first
+                      ? "may read a selection before the rule that refreshes "
+                        "it first does; it must come after a phase that is "
+                        "`before` that"
+                      : "reads a selection of a rule that does not refresh it "
+                        "in every step of its cadence";
     return reader;
   }
   return std::nullopt;
@@ -295,17 +353,20 @@ std::optional<PlanProblem> Reads::checkOthers(PlanProblem reader) {
 
 std::optional<PlanProblem> Reads::check(size_t rule) {
   const std::vector<Phase> &phases = manifest.rules[rule].phases;
-  const std::set<int64_t> own = refreshedBy(manifest.rules[rule]);
+  writes.clear();
+  readable.clear();
+  for (int64_t selection : refreshedBy(manifest.rules[rule]))
+    writes.try_emplace(selection, phases, selection,
+                       manifest.selection(selection).cadence);
   for (size_t p = 0; p < phases.size(); ++p)
     for (int64_t selection :
          manifest.kernel(phases[p].attention).selections()) {
       PlanProblem problem = {.rule = rule, .phase = p, .selection = selection};
-      if (!own.count(selection)) {
+      auto own = writes.find(selection);
+      if (own == writes.end()) {
         if (auto found = checkOthers(problem))
           return found;
-      } else if (const char *why =
-                     checkRead(phases, p, selection,
-                               manifest.selection(selection).cadence)) {
+      } else if (const char *why = checkRead(own->second, p)) {
         problem.what = why;
         return problem;
       }
@@ -335,6 +396,46 @@ static std::optional<std::string> checkAttention(const Manifest &manifest,
              : std::nullopt;
 }
 
+/// "group 32 per layer by mean_probability within blocks(size = 64)".
+static std::string formText(const ListForm &form) {
+  std::string text =
+      (form.blocks ? "blocks of " : "group ") + groupText(form.group);
+  text += form.perKvHead  ? " per key/value head"
+          : form.perLayer ? " per layer"
+                          : "";
+  text += " by " + detail::nameOf(form.scorer);
+  if (form.pooled > 0)
+    text += " pooled(" + std::to_string(form.pooled) + ")";
+  if (form.withinGroup > 0)
+    text += (form.withinBlocks ? " within blocks(size = "
+                               : " within columns(group = ") +
+            groupText(form.withinGroup) + ")";
+  return text;
+}
+
+/// "a select kernel of group 32 by mean_probability", "dense attention that
+/// writes no log-sum-exp".
+static std::string kernelText(const Manifest &manifest, const Kernel &kernel) {
+  if (kernel.kind == Kernel::Kind::Select)
+    return "a select kernel of " + formText(kernel);
+  const std::string over =
+      kernel.terms.empty()
+          ? "dense attention"
+          : "attention over " + printable(words(kernel.terms, manifest));
+  return over + (kernel.writesLse ? "" : " that writes no log-sum-exp");
+}
+
+/// N4: whether the kernel is the one that selections of this form need; "" if
+/// it is.
+static std::string whyNotOf(const Manifest &manifest, const ListForm &form,
+                            const Kernel &kernel) {
+  if (kernel.kind == Kernel::Kind::Select &&
+      static_cast<const ListForm &>(kernel) == form)
+    return "";
+  return "needs a select kernel of " + formText(form) + ", found " +
+         kernelText(manifest, kernel);
+}
+
 /// N8: a refresh that reads the log-sum-exp follows dense attention that writes
 /// it, and each one what its selection is scored by besides, and no more.
 static std::optional<std::string> checkRefresh(const Manifest &manifest,
@@ -347,37 +448,13 @@ static std::optional<std::string> checkRefresh(const Manifest &manifest,
     if (manifest.kernel(refresh.kernel).scores != scorer.scores)
       return "must choose by the scores of the attention whose log-sum-exp it "
              "reads";
-    if (!scorer.terms.empty() || !scorer.writesLse ||
-        (phase.refreshesFirst && phase.scoring < 0))
-      return "must follow dense attention that writes the log-sum-exp";
+    const bool early = phase.refreshesFirst && phase.scoring < 0;
+    if (!scorer.terms.empty() || !scorer.writesLse || early)
+      return "must follow dense attention that writes the log-sum-exp, found " +
+             (early ? "none before it" : kernelText(manifest, scorer));
   }
   return checkScorings(selection, phase.scorer(), scorer.scores,
                        refresh.scorings);
-}
-
-/// N4: whether the kernel is the one that selections of this form need; "" if
-/// it is.
-static std::string whyNotOf(const ListForm &form, const Kernel &kernel) {
-  if (kernel.kind == Kernel::Kind::Select &&
-      static_cast<const ListForm &>(kernel) == form)
-    return "";
-  auto text = [](int64_t group) {
-    return group == groupOfAll ? "all" : std::to_string(group);
-  };
-  std::string why = (form.blocks ? "needs a select kernel of blocks of "
-                                 : "needs a select kernel of group ") +
-                    text(form.group);
-  why += form.perKvHead  ? " per key/value head"
-         : form.perLayer ? " per layer"
-                         : "";
-  why += " by " + detail::nameOf(form.scorer);
-  if (form.pooled > 0)
-    why += " pooled(" + std::to_string(form.pooled) + ")";
-  if (form.withinGroup > 0)
-    why += (form.withinBlocks ? " within blocks(size = "
-                              : " within columns(group = ") +
-           text(form.withinGroup) + ")";
-  return why;
 }
 
 /// The first thing that a phase launches and can't.
@@ -392,7 +469,9 @@ checkPhase(const Manifest &manifest, PlanProblem at, const Phase &phase) {
   for (auto [where, kernel] : {std::pair(At::Attention, phase.attention),
                                std::pair(At::Scoring, phase.scorer())})
     if (manifest.kernel(kernel).kind != Kernel::Kind::Attention)
-      return fail(where, kernel, "needs an attention kernel");
+      return fail(where, kernel,
+                  "needs an attention kernel, found " +
+                      kernelText(manifest, manifest.kernel(kernel)));
   if (phase.refreshesFirst && phase.refreshes.empty())
     return fail(At::Phase, -1, "refreshes before it attends, and nothing");
   if (!phase.refreshesFirst && phase.scoring >= 0)
@@ -405,7 +484,8 @@ checkPhase(const Manifest &manifest, PlanProblem at, const Phase &phase) {
     const Phase::Refresh &refresh = phase.refreshes[at.refresh];
     const ListForm form =
         formOf(manifest, manifest.selection(refresh.selection));
-    if (std::string why = whyNotOf(form, manifest.kernel(refresh.kernel));
+    if (std::string why =
+            whyNotOf(manifest, form, manifest.kernel(refresh.kernel));
         !why.empty())
       return fail(At::Refresh, refresh.kernel, std::move(why));
     if (auto why = checkRefresh(manifest, phase, refresh))

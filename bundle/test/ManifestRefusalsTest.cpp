@@ -186,7 +186,7 @@ TEST(Manifest, NamesThePathOfWhatIsWrong) {
   EXPECT_REFUSED(
       for (int i = 0; i < 4; ++i) json["kernels"][1]["terms"].push_back(
           Json(json["kernels"][1]["terms"][0])),
-      "more than 4 index lists");
+      "more than 4 index lists, found 5");
 }
 
 TEST(Manifest, RefusesKernelsThatCannotBeCalled) {
@@ -421,25 +421,30 @@ TEST(Manifest, RefusesRulesThatCannotBeExecuted) {
                  "rules[0].phases[0].attention: index 99 is out of range: "
                  "there are 4 kernels");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["attention"] = 3,
-                 "rules[0].phases[0].attention: needs an attention kernel "
+                 "rules[0].phases[0].attention: needs an attention kernel, "
+                 "found a select kernel of group 32 by mean_probability "
                  "(kernel \"select\")");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["attention"] = 1,
                  "rules[0].phases[0].refreshes[0]: must follow dense attention "
-                 "that writes the log-sum-exp (kernel \"columns\")");
+                 "that writes the log-sum-exp, found attention over ");
   EXPECT_REFUSED(
       json["kernels"][0]["writes_lse"] = false,
-      "rules[0].phases[0].refreshes[0]: must follow dense attention that");
+      "rules[0].phases[0].refreshes[0]: must follow dense attention that "
+      "writes the log-sum-exp, found dense attention that writes no "
+      "log-sum-exp (kernel \"dense_lse\")");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["refreshes_first"] = true,
                  "rules[0].phases[0].refreshes[0]: must follow dense attention "
-                 "that");
+                 "that writes the log-sum-exp, found none before it");
   EXPECT_REFUSED(json["rules"][0]["phases"][1]["refreshes_first"] = true,
                  "rules[0].phases[1]: refreshes before it attends, and "
                  "nothing");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["refreshes"][0]["kernel"] = 0,
-                 "rules[0].phases[0].refreshes[0]: needs a select kernel of "
-                 "group 32 by mean_probability (kernel \"dense_lse\")");
+                 "rules[0].phases[0].refreshes[0].kernel: needs a select "
+                 "kernel of group 32 by mean_probability, found dense "
+                 "attention (kernel \"dense_lse\")");
   EXPECT_REFUSED(json["kernels"][3]["group"] = 64,
-                 "needs a select kernel of group 32 by mean_probability");
+                 "needs a select kernel of group 32 by mean_probability, found "
+                 "a select kernel of group 64 by mean_probability (kernel ");
   EXPECT_REFUSED(json["rules"].erase(0), "rules: needs a default rule");
   EXPECT_REFUSED(
       json["rules"][0]["phases"][0]["refreshes"][0]["scorings"] = Json::array(
@@ -447,7 +452,8 @@ TEST(Manifest, RefusesRulesThatCannotBeExecuted) {
       "rules[0].phases[0].refreshes[0]: needs, to be scored by, of the "
       "phase's kernel: none; found attention scaled_by(heads)");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["scoring"] = 3,
-                 "rules[0].phases[0].scoring: needs an attention kernel "
+                 "rules[0].phases[0].scoring: needs an attention kernel, "
+                 "found a select kernel of group 32 by mean_probability "
                  "(kernel \"select\")");
   EXPECT_REFUSED(json["rules"][0]["phases"][0]["scoring"] = -1,
                  "rules[0].phases[0].scoring");
@@ -464,14 +470,16 @@ TEST(Manifest, RefusesRulesThatCannotBeExecuted) {
                  json["rules"][0]["phases"][0]["refreshes_first"] = true,
                  "rules[0].phases[0].refreshes[0]: must follow dense "
                  "attention");
-  EXPECT_REFUSED(json["rules"][0]["phases"][0]["refreshes"].push_back(
-                     Json(json["rules"][0]["phases"][0]["refreshes"][0])),
-                 "rules[0].phases[0].refreshes[1]: is the phase's second of "
-                 "one selection");
-  EXPECT_REFUSED(json["rules"][0]["phases"][0]["refreshes"] = Json::array(),
-                 "rules[0].phases[2]: reads a selection that neither its rule "
-                 "refreshes nor one whose layers come before (selection "
-                 "\"cols\")");
+  EXPECT_REFUSED(
+      json["rules"][0]["phases"][0]["refreshes"].push_back(
+          Json(json["rules"][0]["phases"][0]["refreshes"][0])),
+      "rules[0].phases[0].refreshes[1].selection: is the phase's second of "
+      "one selection");
+  EXPECT_REFUSED(
+      json["rules"][0]["phases"][0]["refreshes"] = Json::array(),
+      "rules[0].phases[2].attention: reads a selection that neither its rule "
+      "refreshes nor one whose layers come before (selection "
+      "\"cols\")");
 }
 
 /// N9: every read comes after a write, in every run.
@@ -492,7 +500,8 @@ TEST(Manifest, RefusesReadsBeforeTheFirstWrite) {
       [](Manifest &m) {
         m.rules[0].phases.erase(m.rules[0].phases.begin() + 1);
       },
-      "rules[0].phases[1]: may read a selection before it is first written; it "
+      "rules[0].phases[1].attention: may read a selection before it is first "
+      "written; it "
       "must come after a phase that is `before` the selection's cadence "
       "(selection \"cols\")");
   // Another phase may take the cadence's steps.
@@ -501,10 +510,12 @@ TEST(Manifest, RefusesReadsBeforeTheFirstWrite) {
         m.rules[0].phases.insert(m.rules[0].phases.begin(),
                                  {{When::Kind::On, first(2)}, 0, -1, -1, {}});
       },
-      "rules[0].phases[3]: reads a selection that the phases before it do not "
+      "rules[0].phases[3].attention: reads a selection that the phases before "
+      "it do not "
       "refresh in every step of the selection's cadence (selection \"cols\")");
   refused([](Manifest &m) { m.rules[0].phases[0].when.cadence = first(2); },
-          "rules[0].phases[2]: reads a selection that the phases before it do "
+          "rules[0].phases[2].attention: reads a selection that the phases "
+          "before it do "
           "not refresh");
   // And so of other layers, which come before.
   Rule writer = manifest.rules[0];
@@ -516,7 +527,8 @@ TEST(Manifest, RefusesReadsBeforeTheFirstWrite) {
   ASSERT_EQ(refusal(manifest, [](Json &) {}), "");
   refused(
       [](Manifest &m) { m.rules[0].phases.erase(m.rules[0].phases.begin()); },
-      "rules[0].phases[0]: may read a selection before the rule that refreshes "
+      "rules[0].phases[0].attention: may read a selection before the rule that "
+      "refreshes "
       "it first does; it must come after a phase that is `before` that "
       "(selection \"cols\") (rules[1])");
   refused(
@@ -526,7 +538,8 @@ TEST(Manifest, RefusesReadsBeforeTheFirstWrite) {
         others[1].when = {};
         others.pop_back();
       },
-      "rules[0].phases[1]: reads a selection of a rule that does not refresh "
+      "rules[0].phases[1].attention: reads a selection of a rule that does not "
+      "refresh "
       "it in every step of its cadence (selection \"cols\") (rules[1])");
 }
 
@@ -603,11 +616,15 @@ TEST(Manifest, RefusesListsReadAsWhatTheyAreNot) {
   EXPECT_ROWS_REFUSED(
       json["kernels"][1]["terms"][0]["selection"] = 1,
       "kernels[1]: reads \"blocks\" as columns, it is of blocks");
-  EXPECT_ROWS_REFUSED(json["kernels"][3]["blocks"] = false,
-                      "rules[0].phases[0].refreshes[1]: needs a select kernel "
-                      "of blocks of 32 by mean_probability");
+  EXPECT_ROWS_REFUSED(
+      json["kernels"][3]["blocks"] = false,
+      "rules[0].phases[0].refreshes[1].kernel: needs a select kernel "
+      "of blocks of 32 by mean_probability, found a select "
+      "kernel of group 32 by mean_probability");
   EXPECT_ROWS_REFUSED(json["kernels"][2]["per_kv_head"] = true,
-                      "needs a select kernel of group 32 by mean_probability");
+                      "needs a select kernel of group 32 by mean_probability, "
+                      "found a select kernel of group 32 per key/value head by "
+                      "mean_probability");
 }
 
 TEST(Manifest, RefusesProgramsAtTheirFields) {

@@ -93,10 +93,10 @@ TEST(Manifest, SelectionsThatGoBySetsRoundTripThroughJson) {
            "selections[0].rows: 999 is out of range"));
   EXPECT_TRUE(
       says(refused([](Json &json) { json["selections"][0]["pooled"] = 5; }),
-           "per layer by mean_probability pooled(5) (kernel "));
+           "per layer by mean_probability pooled(5), found a "));
   EXPECT_TRUE(says(
       refused([](Json &json) { json["selections"][0]["per_layer"] = false; }),
-      "group all by mean_probability pooled(3) (kernel "));
+      "group all by mean_probability pooled(3), found a "));
   // A kernel is held to the same, read by a refresh or not.
   EXPECT_TRUE(says(refused([](Json &json) {
                      for (Json &kernel : json["kernels"])
@@ -140,9 +140,10 @@ TEST(Manifest, SelectionsWithinOthersRoundTripThroughJson) {
           "selections[1].within: ");
   refused([](Json &json) { json["selections"][1]["within"] = 1; },
           "selections[1].within: ");
-  const std::string needed =
-      "rules[0].phases[0].refreshes[1]: needs a select kernel of group 32 by "
-      "mean_probability within columns(group = 128) (kernel \"select\")";
+  const std::string needed = "rules[0].phases[0].refreshes[1].kernel: needs a "
+                             "select kernel of group 32 "
+                             "by mean_probability within columns(group = 128), "
+                             "found a select kernel of ";
   refused([](Json &json) { json["kernels"][3]["within_group"] = 64; }, needed);
   refused([](Json &json) { json["kernels"][3]["within_blocks"] = true; },
           needed);
@@ -275,10 +276,10 @@ TEST(Manifest, RefreshesByLogitsComeFirstOrBehindAnyAttention) {
   auto refused = [&](auto change) {
     return refusal(manifest, [&](Json &json) { change(json); });
   };
-  EXPECT_PRED2(says,
-               refused([](Json &json) { json["kernels"][3].erase("scorer"); }),
-               "needs a select kernel of group 32 by mean_logit (kernel "
-               "\"select\")");
+  EXPECT_PRED2(
+      says, refused([](Json &json) { json["kernels"][3].erase("scorer"); }),
+      "needs a select kernel of group 32 by mean_logit, found a select "
+      "kernel of group 32 by mean_probability (kernel \"select\")");
   EXPECT_PRED2(says, refused([](Json &json) {
                  json["kernels"][3].erase("scorer");
                  json["selections"][0]["scorer"] = "mean_probability";
@@ -491,7 +492,8 @@ TEST(Manifest, ARefreshNamesWhatItIsScoredBy) {
                  other.kernels[0].terms = {{Term::Kind::Sinks, 4, -1}};
                }),
                "refreshes[0]: must follow dense attention that writes the "
-               "log-sum-exp (kernel \"dense_lse\")");
+               "log-sum-exp, found attention over sinks(4) (kernel "
+               "\"dense_lse\")");
 }
 
 TEST(Manifest, AWeightOfConfidenceRoundTripsThroughJson) {

@@ -16,6 +16,7 @@
 #include "runtime/sample/LogitRow.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace heddle::rt {
 
@@ -317,12 +318,18 @@ Status ModelEngine::step(const StepPlace &place, StepOutcome *outcome) {
     outcome->counters = executor.counters();
     std::span<const AttentionMap> maps = executor.maps();
     outcome->maps.assign(maps.begin(), maps.end());
+    // The executor numbers sequences by slot. Each run is its own one: sets go
+    // by attention where keys are kept (R24), and neither drafts nor shadows
+    // are there (M10, M12), so that no run has copies. Those of
+    // guidance stand behind all runs, and go by these (Attended.md).
     for (size_t s = 0; s < runs.size(); ++s)
       if (const std::span<const double> drew =
               executor.attention(static_cast<int64_t>(s));
-          !drew.empty() && batch->offsets[s] < batch->offsets[s + 1])
+          !drew.empty() && batch->offsets[s] < batch->offsets[s + 1]) {
+        assert(copies == 1 && "attention of a copy, not of the run");
         outcome->drawn.push_back(
             {static_cast<int64_t>(s), {drew.begin(), drew.end()}});
+      }
   }
   if (Status status = makeSteps(outcome); !status)
     return status;

@@ -20,9 +20,9 @@ namespace {
 class Executor final : public ProgramExecutor {
 public:
   static Result<std::unique_ptr<ScheduleExecutor>>
-  create(const bundle::Bundle &bundle, const ModelConfig &config, DType dtype) {
-    std::unique_ptr<Executor> executor(
-        new Executor(bundle.manifest(), config, dtype));
+  create(const bundle::Manifest &program, const bundle::Bundle &bundle,
+         const ModelConfig &config, DType dtype) {
+    std::unique_ptr<Executor> executor(new Executor(program, config, dtype));
     if (Status status = executor->fit(); !status)
       return status.takeError();
     Result<std::unique_ptr<HostModule>> module = HostModule::load(bundle);
@@ -47,5 +47,12 @@ private:
 Result<std::unique_ptr<ScheduleExecutor>>
 ScheduleExecutor::create(const bundle::Bundle &bundle,
                          const ModelConfig &config, DType dtype) {
-  return Executor::create(bundle, config, dtype);
+  return Executor::create(bundle.manifest(), bundle, config, dtype);
+}
+
+Result<std::unique_ptr<ScheduleExecutor>>
+ScheduleExecutor::create(const bundle::Manifest &program,
+                         const bundle::Bundle &bundle,
+                         const ModelConfig &config, DType dtype) {
+  return Executor::create(program, bundle, config, dtype);
 }

@@ -137,6 +137,12 @@ public:
   static Result<std::unique_ptr<ScheduleExecutor>>
   create(const bundle::Bundle &bundle, const ModelConfig &config, DType dtype);
 
+  /// The same of a program that names the bundle's kernels and is not its own:
+  /// it may be one that no bundle can hold, of which all is checked here.
+  static Result<std::unique_ptr<ScheduleExecutor>>
+  create(const bundle::Manifest &program, const bundle::Bundle &bundle,
+         const ModelConfig &config, DType dtype);
+
   virtual const bundle::Manifest &manifest() const = 0;
 
   /// Ends the run at hand: frees its lists and caches.

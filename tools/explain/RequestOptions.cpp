@@ -66,11 +66,37 @@ Status resolveTokens(const RequestOptions &options, ExplainRequest &request,
   return Status::success();
 }
 
+/// Whether a run of the log may have been the model's.
+Status checkModel(const RunLog &log, const rt::ModelConfig &config,
+                  const std::string &folder) {
+  auto unlike = [&](const std::string &what, int64_t most) {
+    return Error(log.name + ": line " + std::to_string(log.lastLine) +
+                 " of the log, the last, has " + what + ", expected at most " +
+                 std::to_string(most) + " with the model in " +
+                 printablePath(folder) + "; give the run's own --model");
+  };
+  const int64_t length = log.lengths.prompt + log.lengths.genLength;
+  if (length > config.maxSequenceLength)
+    return unlike(std::to_string(log.lengths.prompt) +
+                      " tokens of the prompt and a gen_length of " +
+                      std::to_string(log.lengths.genLength) + ", " +
+                      std::to_string(length) + " together",
+                  config.maxSequenceLength);
+  if (const int32_t token = *std::ranges::max_element(log.tokens);
+      token >= config.vocabSize)
+    return unlike("token " + std::to_string(token), config.vocabSize - 1);
+  return Status::success();
+}
+
 Status readModel(const std::string &folder, ExplainRequest &request,
                  bool &oneBlock) {
   Result<rt::ModelConfig> config = rt::ModelConfig::load(folder);
   if (!config)
     return config.takeError();
+  if (request.run.follow)
+    if (Status status = checkModel(*request.run.follow, *config, folder);
+        !status)
+      return status;
   request.shape = shapeOf(*config);
   request.run.shifted = config->shiftedLogits;
   request.run.maskToken = config->maskToken;
@@ -155,6 +181,14 @@ heddle::explain::resolveRequest(const RequestOptions &given, bool *badFile) {
     if (Status status = takeLengths(*request.run.follow, options); !status)
       return status.takeError();
   ModelShape &shape = request.shape;
+  // What a step did it did in the layers of the run's model.
+  if (options.follow && options.model && options.layers &&
+      *options.layers != shape.layers)
+    return Error("--layers is " + std::to_string(*options.layers) + ", but " +
+                 std::to_string(shape.layers) + " in the model " +
+                 printablePath(*options.model) + " of the run that " +
+                 request.run.follow->name + " is of; give --layers=" +
+                 std::to_string(shape.layers) + ", or leave it out");
   shape.layers = options.layers.value_or(shape.layers);
   shape.headDim = options.headDim.value_or(shape.headDim);
   if (options.heads) { // another width than the model's

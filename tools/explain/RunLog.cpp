@@ -9,6 +9,7 @@
 
 #include "bundle/format/StrictJson.h"
 #include "bundle/program/Manifest.h"
+#include "bundle/program/Printable.h"
 
 #include <nlohmann/json.hpp>
 
@@ -30,11 +31,26 @@ std::string lineText(const std::string &name, int64_t number) {
          " of the log";
 }
 
+/// Numbers above all 64-bit ones are none, as those with a point are.
 int64_t numberOf(const Json &object, const char *name, int64_t missing) {
   auto found = object.find(name);
-  return found != object.end() && found->is_number_integer()
-             ? found->get<int64_t>()
-             : missing;
+  if (found == object.end() || !found->is_number_integer() ||
+      (found->is_number_unsigned() && found->get<uint64_t>() > INT64_MAX))
+    return missing;
+  return found->get<int64_t>();
+}
+
+/// What a field says, at most a line's part of it; "none" if it is not there.
+std::string foundIn(const Json &object, const char *name) {
+  constexpr size_t most = 40;
+  auto found = object.find(name);
+  if (found == object.end())
+    return "none";
+  std::string text =
+      printable(found->dump(-1, ' ', true, Json::error_handler_t::replace));
+  if (text.size() > most)
+    text.replace(most, std::string::npos, "...");
+  return text;
 }
 
 bool isInt32(int64_t value) { return value >= 0 && value <= INT32_MAX; }
@@ -58,8 +74,33 @@ bool isOfSeveral(const Json &line) {
   return false;
 }
 
+/// Whether a field is not there, true or false.
+bool isTruth(const Json &object, const char *name) {
+  auto found = object.find(name);
+  return found == object.end() || found->is_boolean();
+}
+
+/// What of a line or a commit is of no kind that heddle-run writes, or "". What
+/// is not read (RunLog.h) may be anything.
+std::string wrongKind(const Json &line) {
+  for (const char *name :
+       {"commits", "predictions", "drawn", "similarity", "salient_rows"})
+    if (line.contains(name) && !listOf(line, name))
+      return "has \"" + std::string(name) + "\" " + foundIn(line, name) +
+             ", which is no list";
+  if (const Json *commits = listOf(line, "commits"))
+    for (const Json &commit : *commits)
+      for (const char *name : {"revoked", "edited"})
+        if (commit.is_object() && !isTruth(commit, name))
+          return "has a commit with \"" + std::string(name) + "\" " +
+                 foundIn(commit, name) + ", which is neither true nor false";
+  return "";
+}
+
 /// Takes a step's line; what is wrong with it, or "".
 std::string readPass(const Json &line, rt::StepOutcome &made) {
+  if (std::string wrong = wrongKind(line); !wrong.empty())
+    return wrong;
   const Json *commits = listOf(line, "commits");
   if (!commits)
     return "has no commits";
@@ -100,17 +141,22 @@ std::string readPass(const Json &line, rt::StepOutcome &made) {
       made.predictions.push_back(
           {0, position, each["confidence"].get<double>()});
     }
-  if (const Json *drawn = listOf(line, "drawn"))
+  if (const Json *drawn = listOf(line, "drawn")) {
     for (const Json &each : *drawn) {
       const Json *attention =
           each.is_object() ? listOf(each, "attention") : nullptr;
       if (!attention || numberOf(each, "sequence", -1) != 0 ||
-          !std::ranges::all_of(*attention,
-                               [](const Json &one) { return one.is_number(); }))
+          !std::ranges::all_of(*attention, [](const Json &one) {
+            return one.is_number() && one.get<double>() >= 0;
+          }))
         return "draws attention to no sequence that is the one, or what is no "
-               "number";
+               "number from 0 on";
       made.drawn.push_back({0, attention->get<std::vector<double>>()});
     }
+    if (made.drawn.size() > 1)
+      return "says " + std::to_string(made.drawn.size()) +
+             " times what attention the one sequence drew";
+  }
   if (const Json *similarities = listOf(line, "similarity"))
     for (const Json &one : *similarities) {
       if (!one.is_number() && !one.is_null())
@@ -208,9 +254,13 @@ Result<RunLog> explain::readRunLog(const std::string &text,
                    " is of a run with several prompts, of which one can't be "
                    "followed alone; give heddle-run --steps-json one prompt");
     if (json.contains("done")) {
+      if (json["done"] != true)
+        return Error(lineText(name, number) + " has \"done\" " +
+                     foundIn(json, "done") +
+                     ", expected true, and in the last line alone");
       // What was not done can't be counted, and a part of a run is not to be
       // compared with a whole dense one.
-      if (json.contains("complete") && json["complete"] != true)
+      if (json.contains("complete") && json["complete"] == false)
         return Error(lineText(name, number) +
                      " says that the run was interrupted, after " +
                      std::to_string(log.passes.size()) + " of " +
@@ -219,15 +269,17 @@ Result<RunLog> explain::readRunLog(const std::string &text,
                      "whole one compares with a dense run");
       if (std::string what = readEnd(json, log); !what.empty())
         return bad(what);
+      if (!json.contains("complete") || json["complete"] != true)
+        return bad("ends the run with \"complete\" " +
+                   foundIn(json, "complete") + ", which is not true");
       log.lastLine = number;
       continue;
     }
     const int64_t pass = std::ssize(log.passes) + 1;
-    if (const int64_t step = numberOf(json, "step", pass);
-        listOf(json, "commits") && step != pass)
+    if (listOf(json, "commits") && numberOf(json, "step", 0) != pass)
       return Error(lineText(name, number) + " is of step " +
-                   std::to_string(step) + ", expected " + std::to_string(pass) +
-                   ": each is there once, from 1 on");
+                   foundIn(json, "step") + ", expected " +
+                   std::to_string(pass) + ": each is there once, from 1 on");
     if (std::string what = readPass(json, log.passes.emplace_back());
         !what.empty())
       return bad(what);

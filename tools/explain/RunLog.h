@@ -18,7 +18,11 @@
 namespace heddle::explain {
 
 /// What a run did: heddle-run's --steps-json of one prompt, from its first step
-/// to its end.
+/// to its end. Read are `step`, `rows`, `commits` (but for `confidence`),
+/// `predictions`, `drawn`, `verified` with `logit_rows`, `similarity` and
+/// `salient_rows`, and all fields of the last line. Others (`block`, `blocks`,
+/// counts of pairs, rows of a kind, refreshes and bytes, `seconds`) say again
+/// what follows from these, or how long it took: they may be anything.
 struct RunLog {
   /// Its forward passes, as they were told: commits, predictions and the
   /// attention drawn where the run's schedule goes by them, what was verified,

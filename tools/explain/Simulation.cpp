@@ -213,15 +213,40 @@ static Status checkEnd(const explain::RunLog &log, const rt::SequenceRun &run,
   return Status::success();
 }
 
-Status
-explain::simulate(const bundle::Manifest &manifest,
-                  const SimulationRequest &request,
-                  const std::function<void(const SimulatedStep &)> &observer) {
-  if (request.length > maxSimulated / std::max<int64_t>(1, request.steps))
-    return Error("a simulation of " + std::to_string(request.steps) +
-                 " steps over " + std::to_string(request.length) +
-                 " tokens takes too long, expected at most " +
-                 std::to_string(maxSimulated) + " steps times tokens");
+/// Whether the log says what following a run of this schedule goes by.
+static Status checkLog(const bundle::Manifest &manifest,
+                       const explain::RunLog &log) {
+  if (bundle::readsConfidences(manifest) &&
+      std::ranges::all_of(log.passes, [](const auto &pass) {
+        return pass.predictions.empty();
+      }))
+    return Error(
+        log.name +
+        ": the schedule goes by the confidence of earlier predictions, "
+        "of which the log says nothing; write it with heddle-run "
+        "--steps-json and this schedule");
+  if (bundle::readsAttention(manifest) &&
+      std::ranges::all_of(log.passes,
+                          [](const auto &pass) { return pass.drawn.empty(); }))
+    return Error(
+        log.name +
+        ": the schedule goes by the attention that positions drew, of which "
+        "the log says nothing; write it with heddle-run --steps-json and this "
+        "schedule");
+  if (std::ranges::any_of(log.passes, [&](const auto &pass) {
+        return pass.verified.empty() == manifest.commit.verifies();
+      }))
+    return Error(log.name + ": the log " +
+                 (manifest.commit.verifies()
+                      ? "does not say how many steps each pass made, though "
+                      : "says how many steps each pass made, but not that ") +
+                 "the schedule verifies drafts; write it with heddle-run "
+                 "--steps-json and this schedule");
+  return Status::success();
+}
+
+static rt::GenerateOptions
+optionsOf(const explain::SimulationRequest &request) {
   rt::GenerateOptions options;
   options.genLength = request.response();
   options.steps = request.steps;
@@ -232,8 +257,12 @@ explain::simulate(const bundle::Manifest &manifest,
     options.sampling.timesteps->rule = rt::TransferRule::MaskgitPlus;
     options.sampling.timesteps->eps = *request.eps;
   }
-  // Token 0 stands for every token, edited ones are 3 and 0 by turns: neither
-  // mask nor EOS.
+  return options;
+}
+
+/// Token 0 stands for every token, edited ones are 3 and 0 by turns: neither
+/// mask nor EOS.
+static rt::ModelConfig configOf(const explain::SimulationRequest &request) {
   rt::ModelConfig config;
   config.maskToken = 1;
   config.eosToken = 2;
@@ -242,290 +271,399 @@ explain::simulate(const bundle::Manifest &manifest,
     config.maskToken = request.maskToken;
     config.eosToken = request.eosToken;
   }
-  const std::vector<int32_t> prompt(static_cast<size_t>(request.prompt), 0);
-  rt::SequenceRun run(prompt, options, config, manifest.commit,
-                      manifest.datedCommits);
-  if (request.follow && bundle::readsConfidences(manifest) &&
-      std::ranges::all_of(request.follow->passes, [](const auto &pass) {
-        return pass.predictions.empty();
-      }))
-    return Error(
-        request.follow->name +
-        ": the schedule goes by the confidence of earlier predictions, "
-        "of which the log says nothing; write it with heddle-run "
-        "--steps-json and this schedule");
-  const bool goesByAttention = bundle::readsAttention(manifest);
-  if (request.follow && goesByAttention &&
-      std::ranges::all_of(request.follow->passes,
-                          [](const auto &pass) { return pass.drawn.empty(); }))
-    return Error(
-        request.follow->name +
-        ": the schedule goes by the attention that positions drew, of which "
-        "the log says nothing; write it with heddle-run --steps-json and this "
-        "schedule");
-  if (request.follow &&
-      std::ranges::any_of(request.follow->passes, [&](const auto &pass) {
-        return pass.verified.empty() == manifest.commit.verifies();
-      }))
-    return Error(request.follow->name + ": the log " +
-                 (manifest.commit.verifies()
-                      ? "does not say how many steps each pass made, though "
-                      : "says how many steps each pass made, but not that ") +
-                 "the schedule verifies drafts; write it with heddle-run "
-                 "--steps-json and this schedule");
-  if (auto problem = bundle::checkLayers(manifest, request.layers))
-    return Error("the schedule " + problem->what);
-  rt::SequenceRows rows(manifest, request.shifted, request.layers,
-                        {request.length, request.prompt});
-  bundle::DriftWatch drift(manifest, request.layers);
+  return config;
+}
 
-  std::vector<int32_t> active, candidates, again, commits, revoked;
-  std::vector<std::pair<int32_t, int32_t>> edited; // positions and tokens
-  LayersOfStep layers;
-  std::vector<uint8_t> isActive;
-  std::vector<double> confidence;
-  std::vector<double> attention; // that positions drew in the step before
-  const int64_t last =
-      request.follow
-          ? std::ssize(request.follow->passes)
-          : std::max(request.steps + options.genLength,
-                     maxSimulated / std::max<int64_t>(1, request.length));
-  const int64_t patience = rt::longestIdle(manifest, request.steps);
-  std::vector<int64_t> scoring(manifest.selections.size(), -1),
-      always(manifest.selections.size(), 0);
-  std::optional<bool> guided; // whether each step runs twice (logs)
-  int64_t block = 0, committedInBlock = 0, idle = 0;
-  int64_t passes = 0; ///< before this one, each of a step unless it verifies
-  for (; !run.done() && passes < last; ++passes) {
-    const auto pass = static_cast<size_t>(passes);
-    const rt::StepOutcome *logged =
-        request.follow ? &request.follow->passes[pass] : nullptr;
-    auto unlike = [&](const std::string &what) {
-      return request.follow->unlike(pass, what);
-    };
-    if (rows.inStep())
-      drift.finish(rows.place(),
-                   similaritiesBefore(request, pass, drift.layers().size()));
-    rt::SequenceState state = run.state();
-    state.place = drift.at(run.place());
-    state.attention = attention;
-    if (Status status = rows.beginStep(state); !status)
-      return status.takeError().withContext("step " +
-                                            std::to_string(run.place().step));
-    if (Status status = measure(manifest, rows, scoring, always); !status)
-      return status;
-    active.clear();
-    isActive.assign(static_cast<size_t>(request.length), 0);
-    for (int32_t place : rows.activePlaces())
-      active.push_back(rows.positionOf(place));
-    layers.set(rows, active, request.layers);
-    for (int32_t position : layers.last())
-      isActive[static_cast<size_t>(position)] = 1;
-    // Beforehand a step takes one token, and a run's may take more.
-    const int64_t before =
-        request.follow ? run.commitsBefore() : request.length;
-    const int64_t shadowRows =
-        run.needsShadow(before) ? run.blockEnd() - run.blockBegin() : 0;
-    const int64_t ofEach = std::ssize(active) + shadowRows;
-    int64_t sequences = 1;
-    rt::Verified verified{.copies = 1, .steps = 1};
-    int64_t logitRows = 0;
-    if (logged) {
-      const int64_t all = logged->rowsComputed;
-      if (!logged->verified.empty()) {
-        verified = logged->verified.front();
-        logitRows = logged->logitRows;
-      }
-      sequences = verified.copies;
-      // Classifier-free guidance runs the sequence a second time at each step,
-      // with masks in place of the prompt: the same rows and keys.
-      const int64_t expected = sequences * ofEach;
-      if (!guided && expected > 0 && (all == expected || all == 2 * expected))
-        guided = all == 2 * expected;
-      if (all > 0 && guided.value_or(false) && all == 2 * expected)
-        sequences *= 2;
-      else if (all >= 0 && (all != expected || guided.value_or(false)))
-        return unlike(
-            "computes " + std::to_string(all) + " rows, here it has " +
-            std::to_string((guided.value_or(false) ? 2 : 1) * expected));
-      const bool compares =
-          std::ranges::any_of(rows.partsOfStep(), [](const auto &part) {
-            return part.pass->comparesContexts();
-          });
-      const rt::StepCounters &counters = logged->counters;
-      for (auto [name, expected, has] :
-           {std::tuple("salient_rows", compares, !counters.salientRows.empty()),
-            std::tuple("similarity", !drift.layers().empty(),
-                       !counters.similarity.empty())})
-        if (has != expected)
-          return unlike(std::string("has ") + (has ? "" : "no ") + name +
-                        ", though here layers compare " +
-                        (has ? "nothing" : "rows"));
-    }
-    findCandidates(run, rows, config, isActive, candidates, again);
-    if (!run.stepRule().byQuota() || run.quota() > 0)
-      idle = candidates.empty() && !run.isExtraPass() ? idle + 1 : 0;
-    if (!request.follow && idle > patience)
-      return Error("the run stops at step " + std::to_string(run.place().step) +
-                   ": of block " + std::to_string(run.place().block + 1) +
-                   " no masked position could be committed in " +
-                   std::to_string(idle) + " steps");
-    if (run.place().block != block) {
-      block = run.place().block;
-      committedInBlock = 0;
-    }
-    confidence.clear();
-    for (int32_t position : candidates)
-      confidence.push_back(
-          confidenceAt(request.seed, run.place().step, position));
-    int64_t quota =
-        std::min(run.quota(), static_cast<int64_t>(candidates.size()));
-    if (logged) {
-      // Only LLaDA's own quotas are known, others' draw or go by options; and
-      // where layers choose rows, the run decides which are candidates.
-      const bool chooses =
-          std::ranges::any_of(layers.all(), [](const SimulatedLayer &layer) {
-            return layer.pass->exact != bundle::Pass::Exact::All;
-          });
-      const CommitRule &rule = run.stepRule();
-      if (!chooses && request.maskToken >= 0 && !request.eps &&
-          !manifest.commit.verifies() && rule.kind == CommitRule::Kind::Quota &&
-          !rule.revokes() && !rule.edits() &&
-          std::ssize(logged->commits) != quota)
-        return unlike("commits " + std::to_string(logged->commits.size()) +
-                      " tokens, here it has " + std::to_string(quota));
-      if (!logged->drawn.empty()) {
-        attention = logged->drawn.front().attention;
-        if (std::ssize(attention) != request.length)
-          return unlike(
-              "has the attention of " + std::to_string(attention.size()) +
-              " positions, here there are " + std::to_string(request.length));
-      }
-      for (const rt::Prediction &each : logged->predictions) {
-        if (each.position >= request.length ||
-            run.masked()[static_cast<size_t>(each.position)] == 0)
-          return unlike("predicts position " + std::to_string(each.position) +
-                        ", which is not masked");
-        run.predict(each.position, each.confidence);
-      }
-    } else {
-      for (size_t i = 0; i < candidates.size(); ++i)
-        run.predict(candidates[i], confidence[i]);
-      if (goesByAttention && !active.empty()) {
-        attention.assign(static_cast<size_t>(request.length), 0);
-        for (int64_t place = 0; place < rows.n(); ++place) {
-          const int32_t position = rows.positionOf(static_cast<int32_t>(place));
-          attention[static_cast<size_t>(position)] =
-              confidenceAt(~request.seed, run.place().step, position);
-        }
-      }
-    }
-    commits.clear();
-    revoked.clear();
-    edited.clear();
-    std::vector<int32_t> tokens; // of `commits`
-    std::vector<int64_t> steps;  // likewise
-    if (logged) {
-      std::set<int64_t> named;
-      for (const rt::Commit &commit : logged->commits) {
-        if (!named.insert(commit.position).second)
-          return unlike("names position " + std::to_string(commit.position) +
-                        " twice");
-        const bool inside = commit.position >= request.prompt &&
-                            commit.position < request.length;
-        const bool changes = commit.revoked || commit.edited;
-        if (!inside ||
-            !(commit.revoked ? run.isRevocable(commit.position)
-              : commit.edited
-                  ? run.isEditable(commit.position)
-                  : run.masked()[static_cast<size_t>(commit.position)] != 0))
-          return unlike(
-              std::string(commit.revoked  ? "revokes"
-                          : commit.edited ? "edits"
-                                          : "commits") +
-              " position " + std::to_string(commit.position) +
-              (changes ? ", whose token is to stay" : ", which is not masked"));
-        const auto position = static_cast<int32_t>(commit.position);
-        if (commit.edited) {
-          edited.emplace_back(position, commit.token);
-          continue;
-        }
-        (commit.revoked ? revoked : commits).push_back(position);
-        if (commit.revoked)
-          continue;
-        tokens.push_back(commit.token);
-        steps.push_back(commit.step);
-      }
-    } else if (request.tokensPerStep > 0) {
-      quota = countOf(run.stepRule(), request.tokensPerStep, run.place(),
-                      committedInBlock, quota);
-      for (int64_t chosen : rt::largestConfidence(
-               confidence,
-               std::min(quota, static_cast<int64_t>(candidates.size()))))
-        commits.push_back(candidates[static_cast<size_t>(chosen)]);
-    } else {
-      for (int64_t chosen :
-           rt::chooseCommits(run.stepRule(), confidence, quota))
-        commits.push_back(candidates[static_cast<size_t>(chosen)]);
-    }
-    tokens.resize(commits.size(), 0);
-    steps.resize(commits.size(), 0);
-    // The most passes that there may be: each is to change something.
-    if (!request.follow && run.isExtraPass() && !again.empty() &&
-        run.isEditable(again.front()))
-      edited.emplace_back(
-          again.front(),
-          run.tokens()[static_cast<size_t>(again.front())] == 0 ? 3 : 0);
-    committedInBlock += std::ssize(commits) - std::ssize(revoked);
-    const rt::SequenceRows::Inside &inside = rows.inside();
-    const int64_t keysInside = inside.end - inside.begin;
-    const bool keeps =
-        manifest.reuse.attention == bundle::Reuse::Attention::Outside;
-    observer({.place = rows.place(),
-              .layers = layers.all(),
-              .sequences = sequences,
-              .copies = verified.copies,
-              .justCommitted = std::ssize(rows.justCommitted()),
-              .visible = rows.positions(),
-              .keys = keeps && !inside.fresh ? keysInside : rows.n(),
-              .merges = keeps && keysInside < rows.n(),
-              .refreshable = keeps && keysInside < rows.n()
-                                 ? std::ssize(rows.refreshable())
-                                 : 0,
-              .scoring = scoring,
-              .always = always,
-              .active = active,
-              .among = layers.partly(),
-              .shadowRows = shadowRows,
-              .masked = run.masked(),
-              .logitRows = logitRows > 0 ? logitRows
-                                         : sequences * (std::ssize(candidates) +
-                                                        std::ssize(again)),
-              .commits = commits,
-              .revoked = revoked});
-    const bool several = request.follow && manifest.commit.verifies();
-    size_t made = 0;
-    for (int64_t step = 0; step < verified.steps && !run.done(); ++step) {
-      for (; made < commits.size() &&
-             (!several || steps[made] == run.place().step);
-           ++made)
-        run.commit(commits[made], tokens[made]);
-      for (int32_t position : revoked)
-        run.revoke(position);
-      for (const auto &[position, token] : edited)
-        run.edit(position, token);
-      run.advance();
-    }
-    if (made < commits.size())
-      return unlike("commits at a step that it does not make");
-    rows.finishStep();
+namespace {
+
+/// A run and what its step at hand has. Parts of a step are methods, in the
+/// order in which simulate() calls them.
+class Simulator {
+public:
+  Simulator(const bundle::Manifest &manifest,
+            const explain::SimulationRequest &request,
+            const std::function<void(const explain::SimulatedStep &)> &observer)
+      : manifest(manifest), request(request), observer(observer),
+        options(optionsOf(request)), config(configOf(request)),
+        prompt(static_cast<size_t>(request.prompt), 0),
+        run(prompt, options, config, manifest.commit, manifest.datedCommits),
+        rows(manifest, request.shifted, request.layers,
+             {request.length, request.prompt}),
+        drift(manifest, request.layers),
+        goesByAttention(bundle::readsAttention(manifest)),
+        patience(rt::longestIdle(manifest, request.steps)),
+        scoring(manifest.selections.size(), -1),
+        always(manifest.selections.size(), 0) {}
+
+  Status simulate();
+
+private:
+  Status step();
+  Status begin();
+  Status compareRows();
+  Status compareCounts(const rt::StepCounters &counters);
+  Status chooseCandidates();
+  Status learnLogged();
+  void predict();
+  Status takeLogged();
+  void choose();
+  void show();
+  Status advance();
+
+  Error unlike(const std::string &what) const {
+    return request.follow->unlike(static_cast<size_t>(passes), what);
   }
-  if (request.follow)
-    if (Status status = checkEnd(*request.follow, run, config, passes); !status)
+
+  const bundle::Manifest &manifest;
+  const explain::SimulationRequest &request;
+  const std::function<void(const explain::SimulatedStep &)> &observer;
+  const rt::GenerateOptions options;
+  const rt::ModelConfig config;
+  const std::vector<int32_t> prompt;
+  rt::SequenceRun run;
+  rt::SequenceRows rows;
+  bundle::DriftWatch drift;
+
+  // Of the run so far.
+  const bool goesByAttention;
+  const int64_t patience;
+  int64_t passes = 0; ///< before this one, each of a step unless it verifies
+  int64_t block = 0, committedInBlock = 0;
+  int64_t idle = 0;                     ///< steps that could commit nothing
+  std::optional<bool> guided;           ///< whether each step runs twice (logs)
+  std::vector<double> attention;        ///< that positions drew the step before
+  std::vector<int64_t> scoring, always; ///< as SimulatedStep has them
+
+  // Of the step.
+  const rt::StepOutcome *logged = nullptr; ///< null: not in `follow`
+  std::vector<int32_t> active;
+  std::vector<uint8_t> isActive; ///< [length]: comes out of the last layer
+  LayersOfStep layers;
+  int64_t shadowRows = 0, sequences = 1;
+  int64_t logitRows = 0; ///< that the log says, or 0
+  rt::Verified verified;
+  std::vector<int32_t> candidates, again;
+  std::vector<double> confidence; ///< of the candidates
+  int64_t quota = 0;
+  std::vector<int32_t> commits, revoked;
+  std::vector<int32_t> tokens;                     ///< of `commits`
+  std::vector<int64_t> steps;                      ///< likewise
+  std::vector<std::pair<int32_t, int32_t>> edited; ///< positions and tokens
+};
+
+} // namespace
+
+/// The rows that the step has, in all layers.
+Status Simulator::begin() {
+  if (rows.inStep())
+    drift.finish(rows.place(),
+                 similaritiesBefore(request, static_cast<size_t>(passes),
+                                    drift.layers().size()));
+  rt::SequenceState state = run.state();
+  state.place = drift.at(run.place());
+  state.attention = attention;
+  if (Status status = rows.beginStep(state); !status)
+    return status.takeError().withContext("step " +
+                                          std::to_string(run.place().step));
+  if (Status status = measure(manifest, rows, scoring, always); !status)
+    return status;
+  active.clear();
+  isActive.assign(static_cast<size_t>(request.length), 0);
+  for (int32_t place : rows.activePlaces())
+    active.push_back(rows.positionOf(place));
+  layers.set(rows, active, request.layers);
+  for (int32_t position : layers.last())
+    isActive[static_cast<size_t>(position)] = 1;
+  // Beforehand a step takes one token, and a run's may take more.
+  const int64_t before = request.follow ? run.commitsBefore() : request.length;
+  shadowRows = run.needsShadow(before) ? run.blockEnd() - run.blockBegin() : 0;
+  sequences = 1;
+  verified = {.copies = 1, .steps = 1};
+  logitRows = 0;
+  return Status::success();
+}
+
+/// Whether the logged step has as many rows, once for each copy and twice if
+/// the run was guided.
+Status Simulator::compareRows() {
+  const int64_t all = logged->rowsComputed;
+  if (!logged->verified.empty()) {
+    verified = logged->verified.front();
+    logitRows = logged->logitRows;
+  }
+  sequences = verified.copies;
+  // Classifier-free guidance runs the sequence a second time at each step, with
+  // masks in place of the prompt: the same rows and keys.
+  const int64_t expected = sequences * (std::ssize(active) + shadowRows);
+  if (!guided && expected > 0 && (all == expected || all == 2 * expected))
+    guided = all == 2 * expected;
+  if (all > 0 && guided.value_or(false) && all == 2 * expected)
+    sequences *= 2;
+  else if (all >= 0 && (all != expected || guided.value_or(false)))
+    return unlike("computes " + std::to_string(all) + " rows, here it has " +
+                  std::to_string((guided.value_or(false) ? 2 : 1) * expected));
+  return compareCounts(logged->counters);
+}
+
+/// Whether the logged step looked for changes, and in as many layers.
+Status Simulator::compareCounts(const rt::StepCounters &counters) {
+  const bool compares =
+      std::ranges::any_of(rows.partsOfStep(), [](const auto &part) {
+        return part.pass->comparesContexts();
+      });
+  const std::tuple<const char *, int64_t, int64_t> lists[] = {
+      {"salient_rows", compares ? request.layers : 0,
+       std::ssize(counters.salientRows)},
+      {"similarity", std::ssize(drift.layers()),
+       std::ssize(counters.similarity)}};
+  for (const auto &[name, expected, found] : lists) {
+    if ((found > 0) != (expected > 0))
+      return unlike(std::string("has ") + (found > 0 ? "" : "no ") + name +
+                    ", though here layers compare " +
+                    (found > 0 ? "nothing" : "rows"));
+    if (found != expected)
+      return unlike(std::string("has ") + name + " of " +
+                    explain::counted(found, "layer") + ", here they are of " +
+                    std::to_string(expected) +
+                    " (give the run's --model, or its --layers)");
+  }
+  return Status::success();
+}
+
+/// What the step may commit, and how much of it.
+Status Simulator::chooseCandidates() {
+  findCandidates(run, rows, config, isActive, candidates, again);
+  if (!run.stepRule().byQuota() || run.quota() > 0)
+    idle = candidates.empty() && !run.isExtraPass() ? idle + 1 : 0;
+  if (!request.follow && idle > patience)
+    return Error("the run stops at step " + std::to_string(run.place().step) +
+                 ": of block " + std::to_string(run.place().block + 1) +
+                 " no masked position could be committed in " +
+                 std::to_string(idle) + " steps");
+  if (run.place().block != block) {
+    block = run.place().block;
+    committedInBlock = 0;
+  }
+  confidence.clear();
+  for (int32_t position : candidates)
+    confidence.push_back(
+        confidenceAt(request.seed, run.place().step, position));
+  quota = std::min(run.quota(), static_cast<int64_t>(candidates.size()));
+  return Status::success();
+}
+
+/// What the logged step found out for steps behind it.
+Status Simulator::learnLogged() {
+  // Only LLaDA's own quotas are known, others' draw or go by options; and where
+  // layers choose rows, the run decides which are candidates.
+  const bool chooses =
+      std::ranges::any_of(layers.all(), [](const SimulatedLayer &layer) {
+        return layer.pass->exact != bundle::Pass::Exact::All;
+      });
+  const CommitRule &rule = run.stepRule();
+  if (!chooses && request.maskToken >= 0 && !request.eps &&
+      !manifest.commit.verifies() && rule.kind == CommitRule::Kind::Quota &&
+      !rule.revokes() && !rule.edits() && std::ssize(logged->commits) != quota)
+    return unlike("commits " + std::to_string(logged->commits.size()) +
+                  " tokens, here it has " + std::to_string(quota));
+  if (!logged->drawn.empty()) {
+    attention = logged->drawn.front().attention;
+    if (std::ssize(attention) != request.length)
+      return unlike("has the attention of " + std::to_string(attention.size()) +
+                    " positions, here there are " +
+                    std::to_string(request.length));
+  }
+  for (const rt::Prediction &each : logged->predictions) {
+    if (each.position >= request.length ||
+        run.masked()[static_cast<size_t>(each.position)] == 0)
+      return unlike("predicts position " + std::to_string(each.position) +
+                    ", which is not masked");
+    run.predict(each.position, each.confidence);
+  }
+  return Status::success();
+}
+
+/// The same of a run that was not made.
+void Simulator::predict() {
+  for (size_t i = 0; i < candidates.size(); ++i)
+    run.predict(candidates[i], confidence[i]);
+  if (!goesByAttention || active.empty())
+    return;
+  attention.assign(static_cast<size_t>(request.length), 0);
+  for (int64_t place = 0; place < rows.n(); ++place) {
+    const int32_t position = rows.positionOf(static_cast<int32_t>(place));
+    attention[static_cast<size_t>(position)] =
+        confidenceAt(~request.seed, run.place().step, position);
+  }
+}
+
+/// What the logged step committed, revoked and edited.
+Status Simulator::takeLogged() {
+  std::set<int64_t> named;
+  for (const rt::Commit &commit : logged->commits) {
+    if (!named.insert(commit.position).second)
+      return unlike("names position " + std::to_string(commit.position) +
+                    " twice");
+    const bool inside =
+        commit.position >= request.prompt && commit.position < request.length;
+    const bool changes = commit.revoked || commit.edited;
+    if (!inside ||
+        !(commit.revoked ? run.isRevocable(commit.position)
+          : commit.edited
+              ? run.isEditable(commit.position)
+              : run.masked()[static_cast<size_t>(commit.position)] != 0))
+      return unlike(
+          std::string(commit.revoked  ? "revokes"
+                      : commit.edited ? "edits"
+                                      : "commits") +
+          " position " + std::to_string(commit.position) +
+          (changes ? ", whose token is to stay" : ", which is not masked"));
+    const auto position = static_cast<int32_t>(commit.position);
+    if (commit.edited) {
+      edited.emplace_back(position, commit.token);
+      continue;
+    }
+    (commit.revoked ? revoked : commits).push_back(position);
+    if (commit.revoked)
+      continue;
+    tokens.push_back(commit.token);
+    steps.push_back(commit.step);
+  }
+  return Status::success();
+}
+
+/// What a step that was not made commits and edits.
+void Simulator::choose() {
+  std::vector<int64_t> chosen;
+  if (request.tokensPerStep > 0) {
+    quota = countOf(run.stepRule(), request.tokensPerStep, run.place(),
+                    committedInBlock, quota);
+    chosen = rt::largestConfidence(
+        confidence, std::min(quota, static_cast<int64_t>(candidates.size())));
+  } else {
+    chosen = rt::chooseCommits(run.stepRule(), confidence, quota);
+  }
+  for (int64_t each : chosen)
+    commits.push_back(candidates[static_cast<size_t>(each)]);
+  tokens.resize(commits.size(), 0);
+  steps.resize(commits.size(), 0);
+  // The most passes that there may be: each is to change something.
+  if (run.isExtraPass() && !again.empty() && run.isEditable(again.front()))
+    edited.emplace_back(
+        again.front(),
+        run.tokens()[static_cast<size_t>(again.front())] == 0 ? 3 : 0);
+}
+
+void Simulator::show() {
+  const rt::SequenceRows::Inside &inside = rows.inside();
+  const int64_t keysInside = inside.end - inside.begin;
+  const bool keeps =
+      manifest.reuse.attention == bundle::Reuse::Attention::Outside;
+  observer({.place = rows.place(),
+            .layers = layers.all(),
+            .sequences = sequences,
+            .copies = verified.copies,
+            .justCommitted = std::ssize(rows.justCommitted()),
+            .visible = rows.positions(),
+            .keys = keeps && !inside.fresh ? keysInside : rows.n(),
+            .merges = keeps && keysInside < rows.n(),
+            .refreshable = keeps && keysInside < rows.n()
+                               ? std::ssize(rows.refreshable())
+                               : 0,
+            .scoring = scoring,
+            .always = always,
+            .active = active,
+            .among = layers.partly(),
+            .shadowRows = shadowRows,
+            .masked = run.masked(),
+            .logitRows = logitRows > 0 ? logitRows
+                                       : sequences * (std::ssize(candidates) +
+                                                      std::ssize(again)),
+            .commits = commits,
+            .revoked = revoked});
+}
+
+/// Makes the step, or those that a logged pass verified.
+Status Simulator::advance() {
+  const bool several = request.follow && manifest.commit.verifies();
+  size_t made = 0;
+  for (int64_t step = 0; step < verified.steps && !run.done(); ++step) {
+    for (;
+         made < commits.size() && (!several || steps[made] == run.place().step);
+         ++made)
+      run.commit(commits[made], tokens[made]);
+    for (int32_t position : revoked)
+      run.revoke(position);
+    for (const auto &[position, token] : edited)
+      run.edit(position, token);
+    run.advance();
+  }
+  if (made < commits.size())
+    return unlike("commits at a step that it does not make");
+  rows.finishStep();
+  return Status::success();
+}
+
+Status Simulator::step() {
+  logged = request.follow ? &request.follow->passes[static_cast<size_t>(passes)]
+                          : nullptr;
+  if (Status status = begin(); !status)
+    return status;
+  if (logged)
+    if (Status status = compareRows(); !status)
       return status;
-  if (!request.follow && !run.done())
+  if (Status status = chooseCandidates(); !status)
+    return status;
+  commits.clear();
+  revoked.clear();
+  edited.clear();
+  tokens.clear();
+  steps.clear();
+  if (logged) {
+    if (Status status = learnLogged(); !status)
+      return status;
+    if (Status status = takeLogged(); !status)
+      return status;
+  } else {
+    predict();
+    choose();
+  }
+  committedInBlock += std::ssize(commits) - std::ssize(revoked);
+  show();
+  return advance();
+}
+
+Status Simulator::simulate() {
+  const int64_t last = request.follow
+                           ? std::ssize(request.follow->passes)
+                           : std::max(request.steps + options.genLength,
+                                      explain::maxSimulated /
+                                          std::max<int64_t>(1, request.length));
+  for (; !run.done() && passes < last; ++passes)
+    if (Status status = step(); !status)
+      return status;
+  if (request.follow)
+    return checkEnd(*request.follow, run, config, passes);
+  if (!run.done())
     return Error("a simulation of more than " + std::to_string(last) +
                  " steps over " + std::to_string(request.length) +
                  " tokens takes too long");
   return Status::success();
+}
+
+Status
+explain::simulate(const bundle::Manifest &manifest,
+                  const SimulationRequest &request,
+                  const std::function<void(const SimulatedStep &)> &observer) {
+  if (request.length > maxSimulated / std::max<int64_t>(1, request.steps))
+    return Error("a simulation of " + std::to_string(request.steps) +
+                 " steps over " + std::to_string(request.length) +
+                 " tokens takes too long, expected at most " +
+                 std::to_string(maxSimulated) + " steps times tokens");
+  if (request.follow)
+    if (Status status = checkLog(manifest, *request.follow); !status)
+      return status;
+  if (auto problem = bundle::checkLayers(manifest, request.layers))
+    return Error("the schedule " + problem->what);
+  return Simulator(manifest, request, observer).simulate();
 }

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "heddle/Conversion/Passes.h"
-#include "heddle/Dialect/Heddle/IR/Program.h"
+#include "heddle/Dialect/Heddle/Transforms/VerifyKernels.h"
 #include "heddle/Dialect/Shed/IR/BundleEnums.h"
 #include "heddle/Dialect/Shed/IR/Shed.h"
 #include "heddle/Support/ScoreRegion.h"
@@ -270,9 +270,10 @@ struct ConvertHeddleToShed
         return signalPassFailure();
       }
     for (PlanOp plan : llvm::to_vector(module.getOps<PlanOp>())) {
-      FailureOr<Program> program = Program::of(plan);
+      // The pass may run alone, on a plan that nothing has verified.
+      FailureOr<Program> program = verifyKernels(plan);
       if (failed(program))
-        return signalPassFailure(); // as the verifier of dominance reports
+        return signalPassFailure();
       for (auto [i, kernel] : llvm::enumerate(plan.getOps<KernelOp>()))
         for (const std::string &type : types)
           for (int64_t dim : dims)

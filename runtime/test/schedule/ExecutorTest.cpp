@@ -56,15 +56,15 @@ bundle::Manifest columnsOn(const Cadence &cadence) {
 std::unique_ptr<ScheduleExecutor> make(const bundle::Manifest &manifest,
                                        const ModelConfig &config) {
   Result<std::unique_ptr<ScheduleExecutor>> result = ScheduleExecutor::create(
-      test::makeHandBundle(manifest), config, DType::F32);
+      manifest, test::makeHandBundle(test::handManifest()), config, DType::F32);
   EXPECT_TRUE(result) << result.error().text();
   return result ? std::move(*result) : nullptr;
 }
 
 std::string createError(const bundle::Manifest &manifest,
                         const ModelConfig &config, DType dtype) {
-  Result<std::unique_ptr<ScheduleExecutor>> result =
-      ScheduleExecutor::create(test::makeHandBundle(manifest), config, dtype);
+  Result<std::unique_ptr<ScheduleExecutor>> result = ScheduleExecutor::create(
+      manifest, test::makeHandBundle(test::handManifest()), config, dtype);
   EXPECT_FALSE(result);
   return result ? "" : result.error().text();
 }

@@ -124,15 +124,9 @@ Result<bundle::Bundle> test::makeBundle(const Manifest &manifest,
 
 bundle::Bundle test::makeHandBundle(const Manifest &manifest) {
   Result<bundle::Bundle> result = makeBundle(manifest, handCode());
-  if (result)
-    return std::move(*result);
-  Manifest plain = handManifest();
-  plain.targets = manifest.targets;
-  result = makeBundle(plain, handCode());
   if (!result) {
     std::fprintf(stderr, "%s\n", result.error().text().c_str());
     std::abort();
   }
-  const_cast<Manifest &>(result->manifest()) = manifest;
   return std::move(*result);
 }

@@ -34,8 +34,7 @@ std::string handCode();
 Result<bundle::Bundle> makeBundle(const bundle::Manifest &manifest,
                                   const std::string &code);
 
-/// A bundle of handCode() that has the manifest, also one that no reader takes:
-/// what executors refuse by themselves is asked, too.
+/// A bundle of handCode() that has the manifest, which readers take.
 bundle::Bundle makeHandBundle(const bundle::Manifest &manifest);
 
 } // namespace heddle::test

@@ -123,8 +123,8 @@ inline std::vector<int32_t> tokensOf(const PackedBatch &batch,
 
 inline std::unique_ptr<ScheduleExecutor>
 compiled(const bundle::Manifest &manifest, const ModelConfig &config) {
-  auto result =
-      ScheduleExecutor::create(makeHandBundle(manifest), config, DType::F32);
+  auto result = ScheduleExecutor::create(
+      manifest, makeHandBundle(handManifest()), config, DType::F32);
   EXPECT_TRUE(result) << result.error().text();
   return result ? std::move(*result) : nullptr;
 }

@@ -187,9 +187,9 @@ void executeBoth(uint32_t seed, int64_t &executed) {
     lengths.push_back(generate.between(1, 40));
   int64_t steps = generate.between(1, 9);
 
-  bundle::Bundle bundle = test::makeHandBundle(manifest);
-  auto one = ScheduleExecutor::create(bundle, config, dtype);
-  auto three = ScheduleExecutor::create(bundle, config, dtype);
+  bundle::Bundle bundle = test::makeHandBundle(test::handManifest());
+  auto one = ScheduleExecutor::create(manifest, bundle, config, dtype);
+  auto three = ScheduleExecutor::create(manifest, bundle, config, dtype);
   auto reference = ReferenceExecutor::create(manifest, config, dtype);
   ASSERT_TRUE(one) << one.error().text();
   ASSERT_TRUE(three) << three.error().text();

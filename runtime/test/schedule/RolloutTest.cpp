@@ -200,4 +200,31 @@ void expectRollout(DType dtype) {
 TEST(Rollout, IsTheColumnsOfTheProduct) { expectRollout(DType::F32); }
 TEST(Rollout, OfTwoBytesAnElement) { expectRollout(DType::BF16); }
 
+// Q of all positions in all layers, which a run is said to need before it is
+// allocated; what stands beside it is a fraction of that.
+TEST(Rollout, IsPartOfTheMemoryOfARun) {
+  ModelConfig config;
+  config.layers = 5;
+  config.queryHeads = 4;
+  config.kvHeads = 2;
+  config.headDim = 64;
+  config.hidden = 256;
+  const bundle::Manifest rolling = rolloutManifest();
+  bundle::Manifest plain = rolling;
+  plain.positions[2] = plain.positions[0];
+  plain.rules[0].phases[0].rollout = -1;
+  const int64_t n = 4096;
+  auto bytes = [&](const bundle::Manifest &manifest, DType dtype) {
+    auto executor = ReferenceExecutor::create(manifest, config, dtype);
+    EXPECT_TRUE(executor) << executor.error().text();
+    return executor ? (*executor)->runBytes({{n, 5}}) : 0;
+  };
+  for (auto [dtype, size] : {std::pair(DType::F32, 4), {DType::BF16, 2}}) {
+    const int64_t queries = 5 * n * 4 * 64 * size;
+    const int64_t more = bytes(rolling, dtype) - bytes(plain, dtype);
+    EXPECT_GE(more, queries);
+    EXPECT_LT(more, queries + queries / 4);
+  }
+}
+
 } // namespace

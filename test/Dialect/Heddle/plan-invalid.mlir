@@ -124,7 +124,7 @@ heddle.plan @N3 {
 // -----
 
 heddle.plan @N3 {
-  // expected-error@+1 {{selects, which has no terms and writes no log-sum-exp}}
+  // expected-error@+1 {{selects, which has no terms and writes no log-sum-exp, found window(64)}}
   "heddle.kernel"() <{sym_name = "k", form = #heddle.kernel_form<select(group = 64) by mean_probability>, terms = [#heddle.term<window(64)>]}> ({}) : () -> ()
   heddle.rule default {}
 }
@@ -396,7 +396,7 @@ heddle.plan @N4 {
 // -----
 
 heddle.plan @N3 {
-  // expected-error@+1 {{selects for groups that are no parts of those that it chooses within}}
+  // expected-error@+1 {{selects for groups that are no parts of those that it chooses within, found groups of 64 within 32}}
   heddle.kernel @select select(group = 64) by mean_probability within columns(group = 32)
   heddle.rule default {}
 }

@@ -13,6 +13,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 
 using namespace heddle;
@@ -61,6 +62,87 @@ TEST(RunLog, HasEachStepOnceAndThenItsEnd) {
                   "line 4 of the log stands behind line 3, which ends a run, "
                   "expected the log of one run; give each run a file of its "
                   "own");
+}
+
+TEST(RunLog, NumbersItsStepsInFull) {
+  const std::pair<const char *, const char *> wrong[] = {
+      // 2^70, and 2^64 + 1 less than what 64 bits have.
+      {R"("step":1180591620717411303424,)",
+       "is of step 1.1805916207174113e+21, expected 1: each is there once"},
+      {R"("step":18446744073709551615,)",
+       "is of step 18446744073709551615, expected 1"},
+      {R"("step":1.0,)", "is of step 1.0, expected 1"},
+      {R"("step":"1",)", "is of step \"1\", expected 1"},
+      {R"("step":null,)", "is of step null, expected 1"},
+      {"", "is of step none, expected 1"}};
+  for (auto [step, what] : wrong) {
+    std::string line = first;
+    line.replace(line.find(R"("step":1,)"), 9, step);
+    expectRefused(line + end(), std::string("line 1 of the log ") + what);
+  }
+}
+
+// What says again what other fields say, or how long a step took, decides
+// nothing and is not read.
+TEST(RunLog, ReadsOnlyWhatARunIsMadeOf) {
+  std::string line = first;
+  line.replace(line.find(R"("rows")"), 0,
+               R"("seconds":-3,"refreshes":"many","block":[],"pairs":null,)"
+               R"("cache_bytes_read":1e300,)");
+  EXPECT_TRUE(readRunLog(line + second + end(R"(,"more":{})"), ""));
+}
+
+TEST(RunLog, FieldsThatAreReadAreOfTheirKind) {
+  const std::pair<const char *, const char *> wrong[] = {
+      {R"("commits":3)", R"(has "commits" 3, which is no list)"},
+      {R"("commits":[],"predictions":{})",
+       R"(has "predictions" {}, which is no list)"},
+      {R"("commits":[],"drawn":null)", R"(has "drawn" null, which is no list)"},
+      {R"("commits":[],"similarity":0.5)",
+       R"(has "similarity" 0.5, which is no list)"},
+      {R"("commits":[],"salient_rows":7)",
+       R"(has "salient_rows" 7, which is no list)"},
+      {R"("commits":[{"sequence":0,"position":4,"token":9,"revoked":1}])",
+       R"(has a commit with "revoked" 1, which is neither true nor false)"},
+      {R"("commits":[{"sequence":0,"position":4,"token":9,"edited":"yes"}])",
+       R"(has a commit with "edited" "yes", which is neither)"},
+      {R"("commits":[],"drawn":[{"sequence":0,"attention":[1,-1]}])",
+       "draws attention to no sequence that is the one, or what is no number "
+       "from 0 on"},
+      {R"("commits":[],"drawn":[{"sequence":0,"attention":[1]},)"
+       R"({"sequence":0,"attention":[1]}])",
+       "says 2 times what attention the one sequence drew"}};
+  for (auto [fields, what] : wrong)
+    expectRefused(R"({"step":1,"rows":6,)" + std::string(fields) + "}\n" +
+                      end(),
+                  std::string("line 1 of the log ") + what);
+  // A line of a long list says but its beginning.
+  expectRefused(R"({"step":1,"rows":6,"commits":[],"drawn":")" +
+                    std::string(4000, 'a') + "\"}\n" + end(),
+                R"(has "drawn" "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..., )"
+                "which is no list");
+}
+
+TEST(RunLog, SaysThatItIsDone) {
+  const std::pair<const char *, const char *> wrong[] = {
+      {R"("done":false)",
+       "line 2 of the log has \"done\" false, expected true"},
+      {R"("done":1)", "line 2 of the log has \"done\" 1, expected true"},
+      {R"("done":null)", "line 2 of the log has \"done\" null, expected"}};
+  for (auto [done, what] : wrong) {
+    std::string last = end();
+    last.replace(last.find(R"("done":true)"), 11, done);
+    expectRefused(first + last, what);
+  }
+  for (auto [complete, what] :
+       {std::pair(R"("complete":"no",)", "\"no\""), {"", "none"}}) {
+    std::string last = end();
+    last.replace(last.find(R"("complete":true,)"), 16, complete);
+    expectRefused(first + last,
+                  std::string("line 2 of the log ends the run with "
+                              "\"complete\" ") +
+                      what + ", which is not true");
+  }
 }
 
 TEST(RunLog, ComesToItsEnd) {
@@ -136,7 +218,54 @@ TEST(RunLog, OfNoRunIsRefused) {
         R"({"commits":[],"predictions":[{"sequence":0,"confidence":0.5}]})",
         R"({"commits":[],"predictions":[{"sequence":0,"position":4}]})",
         R"({"commits":[],"rows":1,"similarity":["x"]})"})
-    expectRefused(text, "what heddle-run --steps-json writes");
+    // Each would be the first step.
+    expectRefused(std::string(text).starts_with("{")
+                      ? R"({"step":1,)" + std::string(text).substr(1)
+                      : text,
+                  "what heddle-run --steps-json writes");
+}
+
+// A run that the model can't have made is another model's.
+TEST(RunLog, IsOfTheModelThatIsGiven) {
+  const std::string folder = HEDDLE_MODEL;
+  const std::string path = testing::TempDir() + "heddle-explain-model.jsonl";
+  auto refusal = [&](const std::string &from, const std::string &to,
+                     std::optional<int64_t> layers, bool expectBadFile) {
+    std::string last = end();
+    if (!from.empty())
+      last.replace(last.find(from), from.size(), to);
+    std::ofstream(path) << first << second << last;
+    RequestOptions options;
+    options.follow = path;
+    options.model = folder;
+    options.layers = layers;
+    bool badFile = false;
+    Result<ExplainRequest> request = resolveRequest(options, &badFile);
+    EXPECT_EQ(badFile, expectBadFile);
+    return request ? "" : request.error().text();
+  };
+  EXPECT_EQ(refusal("", "", {}, false), "");
+  EXPECT_EQ(refusal("", "", 6, false), "");
+  EXPECT_TRUE(
+      says(refusal("", "", 7, false), "--layers is 7, but 6 in the model "));
+  // The vocabulary has 576 tokens, a sequence 1,024.
+  EXPECT_EQ(refusal("9,9]", "9,575]", {}, false), "");
+  EXPECT_TRUE(says(refusal("9,9]", "9,576]", {}, true),
+                   path + ": line 3 of the log, the last, has token 576, "
+                          "expected at most 575 with the model in "));
+  std::string tokens = "[1,2,3,4";
+  for (int i = 0; i < 1021; ++i)
+    tokens += ",9";
+  const std::string whole = R"("gen_length":2,"steps":2,"block_length":2,)"
+                            R"("sequences":[[1,2,3,4,9,9]])";
+  EXPECT_TRUE(says(refusal(whole,
+                           R"("gen_length":1021,"steps":1021,)"
+                           R"("block_length":1021,"sequences":[)" +
+                               tokens + "]]",
+                           {}, true),
+                   "has 4 tokens of the prompt and a gen_length of 1021, 1025 "
+                   "together, expected at most 1024 with the model in "));
+  std::filesystem::remove(path);
 }
 
 TEST(RunLog, NothingOfALineIsLeftOut) {

@@ -88,6 +88,8 @@ Result<RunLog> logOf(const std::string &steps,
   for (std::string line; std::getline(lines, line);) {
     Json json = Json::parse(line);
     told.push_back(json.contains("rows"));
+    if (!json.contains("step"))
+      json["step"] = told.size();
     if (!told.back())
       json["rows"] = 0;
     for (const Json &each : json["commits"])
@@ -313,8 +315,10 @@ TEST(Simulation, FollowsARunThatVerifiesDrafts) {
        {R"("verified":[{"sequence":0,"copies":1,"steps":2}])",
         R"("verified":[{"sequence":0,"copies":66,"steps":1}])",
         R"("verified":[])"}) {
-    Result<RunLog> log = readRunLog(
-        R"({"commits":[],"logit_rows":1,)" + std::string(wrong) + "}\n", "");
+    Result<RunLog> log =
+        readRunLog(R"({"step":1,"commits":[],"logit_rows":1,)" +
+                       std::string(wrong) + "}\n",
+                   "");
     ASSERT_FALSE(log) << wrong;
     EXPECT_TRUE(says(log.error().text(), "verifies no number of copies"));
   }
@@ -551,6 +555,12 @@ TEST(Simulation, FollowsWhatDrifted) {
                   .eosToken = 2,
                   .follow = std::make_shared<const RunLog>(std::move(*log))}),
       (Steps{1, 5}));
+  // Of another number of layers it is of another model.
+  expectSays(following(manifest, {.steps = 6, .length = 10, .prompt = 4},
+                       line({commit(4)}, R"(,"similarity":[null,0.5])"),
+                       [](const SimulatedStep &) {}),
+             "line 1 of the log, step 1, has similarity of 2 layers, here they "
+             "are of 1 (give the run's --model, or its --layers)");
 }
 
 TEST(Simulation, FollowsWhichLayersDrifted) {

@@ -50,7 +50,9 @@ void RatioAttr::print(AsmPrinter &printer) const {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Hears the fields of a struct that its text has, but for lists and structs.
+/// Hears the numbers of a struct that its text has, those of cadences in it and
+/// of lists, too: where hashes leave out what differs, many attributes have
+/// one.
 class Numbers {
 public:
   static constexpr bool writes = true;
@@ -58,16 +60,29 @@ public:
 
   template <typename T, typename R = bundle::detail::Any>
   void operator()(const char *, const T &value, R = {}) {
-    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>)
-      all.push_back(static_cast<int64_t>(value));
-    else if constexpr (std::is_same_v<T, bundle::Ratio>)
-      all.append({value.num, value.den});
+    add(value);
   }
   bool has(const char *, bool needed, const char * = "") {
     all.push_back(needed);
     return needed;
   }
   template <typename F> void object(const char *, F body) { body(*this); }
+
+private:
+  template <typename T> void add(const T &value) {
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>)
+      all.push_back(static_cast<int64_t>(value));
+    else if constexpr (std::is_same_v<T, bundle::Ratio>)
+      all.append({value.num, value.den});
+    else if constexpr (std::is_same_v<T, bundle::Cadence> ||
+                       std::is_same_v<T, bundle::When>)
+      bundle::detail::fields(*this, value);
+  }
+  template <typename T> void add(const std::vector<T> &values) {
+    all.push_back(static_cast<int64_t>(values.size()));
+    for (const T &each : values)
+      add(each);
+  }
 };
 } // namespace
 

@@ -8,6 +8,7 @@
 #include "bundle/program/ProgramChecks.h"
 #include "heddle/Dialect/Heddle/IR/Program.h"
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
+#include "heddle/Dialect/Heddle/Transforms/VerifyKernels.h"
 #include "heddle/Support/ScoreRegion.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -31,6 +32,8 @@ public:
   explicit Checker(PlanOp plan) : plan(plan) {}
 
   LogicalResult check();
+  /// N3 and N4 of the kernels alone.
+  LogicalResult checkKernels(const bundle::Manifest &manifest);
 
 private:
   LogicalResult checkDistinct();
@@ -166,6 +169,15 @@ LogicalResult Checker::check() {
                  failed(checkUsed()));
 }
 
+LogicalResult Checker::checkKernels(const bundle::Manifest &manifest) {
+  // Kernels are asked before all else, so what is said of others is said of
+  // good ones.
+  std::optional<bundle::PlanProblem> problem = bundle::checkPlan(manifest);
+  if (problem && problem->at != bundle::PlanProblem::At::Kernel)
+    problem.reset();
+  return report(problem);
+}
+
 /// Checks that ops name what is there, which passes before may have erased.
 static LogicalResult verifyNames(PlanOp plan) {
   SymbolTableCollection symbols;
@@ -174,6 +186,16 @@ static LogicalResult verifyNames(PlanOp plan) {
                                                   : WalkResult::advance();
   });
   return failure(walked.wasInterrupted());
+}
+
+FailureOr<Program> mlir::heddle::verifyKernels(PlanOp plan) {
+  if (failed(verifyNames(plan)))
+    return failure();
+  FailureOr<Program> program = Program::of(plan);
+  if (succeeded(program) &&
+      failed(Checker(plan).checkKernels(program->manifest)))
+    return failure();
+  return program;
 }
 
 namespace {

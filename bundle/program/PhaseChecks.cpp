@@ -170,13 +170,14 @@ Kernel heddle::bundle::rolloutKernel() {
 /// attention, and by what it made of logits.
 static std::string whyNoRollout(const Manifest &manifest, const Phase &phase) {
   const bool wanted = readsAttention(manifest);
-  if (!wanted || phase.rollout < 0)
-    return wanted ? "has no kernel that adds up the attention that positions "
-                    "drew, by which a set goes (attended)"
-           : phase.rollout < 0
-               ? ""
-               : "adds up the attention that positions drew, by "
-                 "which no set goes (attended)";
+  if (wanted && phase.rollout < 0)
+    return "has no kernel that adds up the attention that positions drew, by "
+           "which a set goes (attended)";
+  if (!wanted && phase.rollout >= 0)
+    return "adds up the attention that positions drew, by which no set goes "
+           "(attended)";
+  if (!wanted)
+    return "";
   const Kernel &own = manifest.kernel(phase.attention);
   const Kernel &kernel = manifest.kernel(phase.rollout);
   if (auto problem = checkRollout(own.terms.empty(), own.scores))

@@ -478,7 +478,8 @@ class Positions(_Set):
     def attended(self, share: Ratio) -> Positions:
         """Of the positions of the set those that drew most attention in the step before, as many as
         together drew less than `share` of what all of them did, at least one; none before the
-        first step. TypeError for what is no ratio. Source: docs/Spec/Rows.md."""
+        first step. ValueError or TypeError for what is no ratio; its bounds are the compiler's.
+        Source: docs/Spec/Rows.md."""
         return Positions(_form("attended", share=share) + " of {}", (self,), "drawing")
 
     def leading(self) -> Positions:

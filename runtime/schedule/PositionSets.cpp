@@ -168,13 +168,14 @@ static void takeAttended(std::span<const int32_t> of, bundle::Ratio share,
   if (attention.empty() || of.empty())
     return;
   std::vector<std::pair<double, int32_t>> order; // the most first
-  double all = 0;
-  for (int32_t position : of) {
-    const double drew = attention[static_cast<size_t>(position)];
-    order.emplace_back(-drew, position);
-    all += drew;
-  }
+  for (int32_t position : of)
+    order.emplace_back(-attention[static_cast<size_t>(position)], position);
   std::sort(order.begin(), order.end());
+  // In the order in which they are taken: all of them together are not less,
+  // to the last bit.
+  double all = 0;
+  for (auto [drew, position] : order)
+    all -= drew;
   const double limit =
       all * static_cast<double>(share.num) / static_cast<double>(share.den);
   double taken = 0;

@@ -101,7 +101,7 @@ private:
     Sequence(const bundle::Manifest &manifest, bool shifted, int64_t layers,
              const SequenceShape &shape)
         : rows(manifest, shifted, layers, shape), drift(manifest, layers),
-          rolled(static_cast<size_t>(layers)) {}
+          computedPlaces(static_cast<size_t>(layers)) {}
 
     SequenceRows rows;
     std::vector<size_t> phases; ///< of each rule, at this step
@@ -130,7 +130,7 @@ private:
     bool classed = false;           ///< `keyClasses` has its visible keys
     /// [layers]: the places of the rows that each computed in this step, whose
     /// queries are kept.
-    std::vector<std::vector<int32_t>> rolled;
+    std::vector<std::vector<int32_t>> computedPlaces;
     /// [length]: the attention that positions drew in the last step; empty:
     /// there was none.
     std::vector<double> drew;
@@ -227,6 +227,7 @@ private:
   int64_t rolloutListBytes(bundle::Encoding encoding, int64_t n) const;
   bool rollsOut(const Sequence &sequence) const;
   Status keepQueries(int64_t layer, const AttentionTensors &tensors);
+  Status fetchFloats(const float *from, std::vector<float> &to);
   Status weighRows(int64_t layer, int64_t sequence,
                    std::span<const double> drawn, abi::SelectArgs &args);
   Status rollBack(int64_t layer, int64_t sequence, const abi::SelectArgs &args,

@@ -66,7 +66,7 @@ Status ProgramExecutor::keepQueries(int64_t layer,
   Moves queries;
   for (int64_t s : computing) {
     Sequence &sequence = *sequences[s];
-    std::vector<int32_t> &computed = sequence.rolled[layer];
+    std::vector<int32_t> &computed = sequence.computedPlaces[layer];
     computed.clear();
     if (!rollsOut(sequence))
       continue;
@@ -81,21 +81,24 @@ Status ProgramExecutor::keepQueries(int64_t layer,
                       attentionWidth());
 }
 
+/// Brings floats to the host.
+Status ProgramExecutor::fetchFloats(const float *from, std::vector<float> &to) {
+  // As one row, of elements of the executor's type.
+  const int64_t each = int64_t(sizeof(float)) / byteSize(dtype);
+  const int32_t only = 0;
+  return memory->fetch({from, 0, {&only, 1}}, std::ssize(to) * each, to.data());
+}
+
 /// Has `args` score all keys of a sequence by what its rows in a layer drew in
 /// the layers behind, `drawn` [n].
 Status ProgramExecutor::weighRows(int64_t layer, int64_t s,
                                   std::span<const double> drawn,
                                   abi::SelectArgs &args) {
-  const std::vector<int32_t> &computed = sequences[s]->rolled[layer];
+  const std::vector<int32_t> &computed = sequences[s]->computedPlaces[layer];
   const int64_t rows = std::ssize(computed);
   const auto n = std::ssize(drawn);
-  // Floats, in elements of the executor's type.
-  const int64_t each = int64_t(sizeof(float)) / byteSize(dtype);
-  const int32_t only = 0;
   std::vector<float> written(static_cast<size_t>(queryHeads * rows));
-  if (Status status = memory->fetch({lseOf(layer, starts[s]), 0, {&only, 1}},
-                                    queryHeads * rows * each, written.data());
-      !status)
+  if (Status status = fetchFloats(lseOf(layer, starts[s]), written); !status)
     return status;
   std::vector<float> weighed(static_cast<size_t>(queryHeads * n));
   for (int64_t i = 0; i < rows; ++i) {
@@ -135,13 +138,9 @@ Status ProgramExecutor::weighRows(int64_t layer, int64_t s,
 Status ProgramExecutor::rollBack(int64_t layer, int64_t s,
                                  const abi::SelectArgs &args,
                                  std::vector<double> &drawn) {
-  const std::vector<int32_t> &computed = sequences[s]->rolled[layer];
-  const int64_t each = int64_t(sizeof(float)) / byteSize(dtype);
-  const int32_t only = 0;
+  const std::vector<int32_t> &computed = sequences[s]->computedPlaces[layer];
   std::vector<float> means(static_cast<size_t>(queryHeads * args.n));
-  if (Status status = memory->fetch({args.scores, 0, {&only, 1}},
-                                    queryHeads * args.n * each, means.data());
-      !status)
+  if (Status status = fetchFloats(args.scores, means); !status)
     return status;
   for (int32_t place : computed)
     drawn[place] /= 2;
@@ -171,7 +170,7 @@ Status ProgramExecutor::rollOut() {
   for (int64_t layer = layers; layer-- > 0;) {
     std::vector<Choice> choices; // one for each kernel
     for (int64_t s : computing) {
-      if (drawn[s].empty() || sequences[s]->rolled[layer].empty())
+      if (drawn[s].empty() || sequences[s]->computedPlaces[layer].empty())
         continue;
       const auto kernel =
           static_cast<size_t>(phaseOf(layer, *sequences[s]).rollout);

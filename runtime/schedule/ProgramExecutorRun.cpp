@@ -445,6 +445,8 @@ Status ProgramExecutor::beginSequence(int64_t s, const SequenceState &state) {
     known.attention = attention(s);
   if (Status status = sequence.rows.beginStep(known); !status)
     return status;
+  for (std::vector<int32_t> &places : sequence.computedPlaces)
+    places.clear();
   if (!sequence.rows.inStep())
     return Status::success();
   const SequenceRows &rows = sequence.rows;

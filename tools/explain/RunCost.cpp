@@ -330,6 +330,9 @@ LayerStep Counter::layerStep(const SimulatedStep &step, size_t rule,
   addScoring(phase, step, result);
   if (phase.rollout >= 0 && rows.exact > 0) {
     // Of one sequence, which both halves of a guided one go by.
+    // They may differ in rows that were found to have changed.
+    if (step.sequences > 1 && here.pass->comparesContexts())
+      cost.certainty = Certainty::About;
     const int64_t n = std::ssize(step.visible);
     work.scorePairs += shape.heads * (rows.exact / step.sequences) * n;
     result.scored = n;

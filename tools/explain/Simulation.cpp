@@ -466,6 +466,9 @@ Status Simulator::learnLogged() {
       !rule.revokes() && !rule.edits() && std::ssize(logged->commits) != quota)
     return unlike("commits " + std::to_string(logged->commits.size()) +
                   " tokens, here it has " + std::to_string(quota));
+  if (goesByAttention && logged->drawn.empty() && !active.empty())
+    return unlike("does not say what attention positions drew, by which the "
+                  "schedule goes");
   if (!logged->drawn.empty()) {
     attention = logged->drawn.front().attention;
     if (std::ssize(attention) != request.length)

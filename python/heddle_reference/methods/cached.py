@@ -120,7 +120,7 @@ class MostCertain(Cached):
         drew = self.rollout.sum(0)[others]
         order = drew.sort(descending=True, stable=True).indices
         sums = drew[order].cumsum(0)
-        limit = drew.sum() * self.share.numerator / self.share.denominator
+        limit = sums[-1] * self.share.numerator / self.share.denominator
         count = max(1, int((sums < limit).sum()))
         at_border = drew[order[count - 1:count + 1]]
         self.margin = min([*((sums - limit).abs() / sums[-1]),

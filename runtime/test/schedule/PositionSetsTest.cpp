@@ -469,6 +469,12 @@ TEST(PositionSets, WhatDrewMostAttention) {
   drew = {3, 1, 0, 4, 0, 0};
   ASSERT_TRUE(begin(4));
   EXPECT_EQ(at(sets, 4), (List{3})) << "4 of 8 are not less than half";
+  // In tenths the sum goes by the order, to the last bit.
+  for (double first : {0.1, 0.7, 1.3}) {
+    drew = {first, 0.2, 0.3, 0.1, 0.6, 0.7};
+    ASSERT_TRUE(begin(4));
+    EXPECT_EQ(at(sets, 7).size(), 5U) << "less than all, " << first;
+  }
   drew.pop_back();
   const Status refused = begin(5);
   ASSERT_FALSE(refused);

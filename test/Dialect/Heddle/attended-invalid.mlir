@@ -3,7 +3,7 @@
 
 heddle.schedule @R24_no_share {
   %a = positions block
-  // expected-error@+1 {{attended}}
+  // expected-error@+1 {{attended needs argument 'share'}}
   %p = attended() of %a
   attend dense
 }
@@ -12,7 +12,7 @@ heddle.schedule @R24_no_share {
 
 heddle.schedule @R24_none {
   %a = positions block
-  // expected-error@+1 {{share}}
+  // expected-error@+1 {{argument 'share' of attended must be more than 0 and at most 1, found 0}}
   %p = attended(share = 0 percent) of %a
   attend dense
 }
@@ -21,7 +21,7 @@ heddle.schedule @R24_none {
 
 heddle.schedule @R24_more_than_all {
   %a = positions block
-  // expected-error@+1 {{share}}
+  // expected-error@+1 {{argument 'share' of attended must be more than 0 and at most 1, found 101/100}}
   %p = attended(share = 101 percent) of %a
   attend dense
 }

@@ -141,6 +141,9 @@ TEXTS = {
     "attended": ("%start = cadence first(1) in block  %left = positions undecoded(first = 1)  %all = positions all  "
                  "%others = except %all, %left  %drawing = attended(share = 1/10) of %others  %rows = union %left, %drawing  "
                  "reuse kv  recompute all on %start  recompute %rows  attend dense", "about", "exact"),
+    "attended-salient": ("%start = cadence first(1) in block  %left = positions undecoded(first = 1)  %all = positions all  "
+                         "%drawing = attended(share = 1/2) of %all  %rows = union %left, %drawing  reuse kv, context, ffn  "
+                         "recompute all on %start  recompute salient(below = 0.99) in %rows  attend dense", "about", "exact"),
     "weighted": ("%start = cadence first(1) in block  %block = positions block  %left = positions undecoded(first = 1)  "
                  "%others = except %block, %left  reuse kv  recompute all on %start  "
                  "recompute least_similar(keep = 1/2, among = %others, confidence = 1/2) in %block in layers(1)  "
@@ -173,7 +176,7 @@ TEXTS = {
 # Of these a run with classifier-free guidance is followed, which computes each row twice. Its log has the rows that
 # layers found to have changed of both sequences together; where none changed in one, it has nothing to correct.
 GUIDED = {
-    "confident": "exact", "attended": "exact", "verified": "exact", "revoked-shadow": "exact", "dense": "exact", "pulsecol": "exact", "window-diffusion": "exact", "dllm-cache": "exact", "dyllm": "at_most",
+    "confident": "exact", "attended": "exact", "attended-salient": "about", "verified": "exact", "revoked-shadow": "exact", "dense": "exact", "pulsecol": "exact", "window-diffusion": "exact", "dllm-cache": "exact", "dyllm": "at_most",
     "drift-of-attention": "exact", "elastic-cache": "exact", "columns-in-window": "exact", "streaming-llm": "exact", "dual-cache-drift": "exact", "losa": "exact"}
 
 

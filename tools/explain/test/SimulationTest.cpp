@@ -495,6 +495,41 @@ TEST(Simulation, FollowsPastConfidences) {
       "line 1 of the log, step 1, predicts position 1, which is not masked");
 }
 
+/// Of the block the position that drew most and the first masked one.
+TEST(Simulation, FollowsTheAttentionThatPositionsDrew) {
+  Manifest manifest = surestOfBlocks(1);
+  manifest.positions[2].kind = Positions::Kind::Attended;
+  manifest.positions[2].count = 0;
+  manifest.positions[2].share = {1, 100};
+  auto follow = [&](std::vector<std::string> drawn,
+                    std::vector<std::vector<int32_t>> &active) {
+    std::string text;
+    for (size_t step = 0; step < drawn.size(); ++step)
+      text += line({commit(2 + static_cast<int64_t>(step))}, drawn[step]);
+    return following(manifest, {.steps = 4, .length = 6, .prompt = 2}, text,
+                     [&](const SimulatedStep &step) {
+                       active.emplace_back(step.active.begin(),
+                                           step.active.end());
+                     });
+  };
+  auto drew = [](const std::string &attention) {
+    return R"(,"drawn":[{"sequence":0,"attention":[)" + attention + "]}]";
+  };
+  std::vector<std::vector<int32_t>> active;
+  Status status = follow({drew("1,1,1,1,9,1"), drew("1,1,1,1,1,9"),
+                          drew("1,1,1,1,1,9"), drew("1,1,1,1,1,1")},
+                         active);
+  ASSERT_TRUE(status) << status.error().text();
+  EXPECT_EQ(active, (std::vector<std::vector<int32_t>>{
+                        {0, 1, 2, 3, 4, 5}, {3, 4}, {4, 5}, {5}}));
+  expectSays(follow({"", "", "", ""}, active), "of which the log says nothing");
+  expectSays(follow({drew("1,1,1,1,9,1"), "", drew("1,1,1,1,1,9"), ""}, active),
+             "line 2 of the log, step 2, does not say what attention positions "
+             "drew");
+  expectSays(follow({drew("1,1,1"), "", "", ""}, active),
+             "has the attention of 3 positions, here there are 6");
+}
+
 /// What is made up of confidences tells seeds apart.
 TEST(Simulation, RowsByMadeUpConfidences) {
   const Manifest manifest = surestOfBlocks(2);

@@ -409,7 +409,17 @@ static void addMeasures(PlanOp plan) {
       }
 }
 
+/// A set that no op reads asks for nothing, such as attention that is added up.
+static void eraseIdleSets(ScheduleOp schedule) {
+  for (Operation &op :
+       llvm::make_early_inc_range(llvm::reverse(*schedule.getBody())))
+    if (op.getNumResults() == 1 &&
+        isa<PositionsType>(op.getResult(0).getType()) && isOpTriviallyDead(&op))
+      op.erase();
+}
+
 void Planner::plan(ArrayRef<Fallen> fallen) {
+  eraseIdleSets(schedule);
   result =
       PlanOp::create(builder, schedule.getLoc(), schedule.getSymNameAttr());
   builder.createBlock(&result.getBodyRegion());
@@ -419,12 +429,6 @@ void Planner::plan(ArrayRef<Fallen> fallen) {
     needsLse |= llvm::any_of(part.refreshed, needsLogSumExp);
   for (auto reuse : schedule.getOps<ReuseOp>())
     needsLse |= reuse.getRule().attention == ReusedAttention::Outside;
-  // What no op asks for is not made.
-  for (Operation &op :
-       llvm::make_early_inc_range(llvm::reverse(*schedule.getBody())))
-    if (op.getNumResults() == 1 &&
-        isa<PositionsType>(op.getResult(0).getType()) && isOpTriviallyDead(&op))
-      op.erase();
   needsRollout = !schedule.getOps<AttendedOp>().empty();
   needsLse |= needsRollout;
   planProgram();

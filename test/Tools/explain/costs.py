@@ -142,7 +142,8 @@ TEXTS = {
                  "%others = except %all, %left  %drawing = attended(share = 1/10) of %others  %rows = union %left, %drawing  "
                  "reuse kv  recompute all on %start  recompute %rows  attend dense", "about", "exact"),
     "attended-salient": ("%start = cadence first(1) in block  %left = positions undecoded(first = 1)  %all = positions all  "
-                         "%drawing = attended(share = 1/2) of %all  %rows = union %left, %drawing  reuse kv, context, ffn  "
+                         "%new = positions committed(last = 1)  %drawing = attended(share = 1/2) of %all  "
+                         "%rows = union %left, %new, %drawing  reuse kv, context, ffn  "
                          "recompute all on %start  recompute salient(below = 0.99) in %rows  attend dense", "about", "exact"),
     "weighted": ("%start = cadence first(1) in block  %block = positions block  %left = positions undecoded(first = 1)  "
                  "%others = except %block, %left  reuse kv  recompute all on %start  "

@@ -366,7 +366,8 @@ TEST_P(Select, ChoosesByLogits) {
               for (float &score : wanted)
                 score -= least;
             }
-            EXPECT_LT(relativeError(scores, wanted), 1e-4);
+            // Differences from the least one, which all may be close to.
+            EXPECT_LT(relativeError(scores, wanted, 0.1), 1e-4);
             if (!ofAll && others.empty())
               EXPECT_EQ(*std::min_element(scores.begin(), scores.end()), 0);
             auto first = got.indices.begin() + list * choice.keep;

@@ -170,9 +170,8 @@ static void findEntries(std::string_view text, std::vector<TilingRule> &rules) {
   }
 }
 
-/// Whether each kernel that an entry is for is `other`'s, too, but for what
-/// `check_sums` asks.
-static bool takesAllOf(const TilingRule &other, const TilingRule &rule) {
+bool heddle::bundle::takesAllOf(const TilingRule &other,
+                                const TilingRule &rule) {
   auto isMultiple = [](int64_t value, int64_t of) { return value % of == 0; };
   if (other.element != rule.element || other.headDim != rule.headDim ||
       other.over != rule.over || other.form() != rule.form() ||

@@ -87,6 +87,10 @@ std::string tilingProblem(const TilingRule &rule);
 /// numbers are in their ranges. "" if nothing is wrong.
 std::string kernelProblem(const TilingRule &rule);
 
+/// Whether each kernel that an entry is for is `other`'s, too, but for what
+/// `check_sums` asks.
+bool takesAllOf(const TilingRule &other, const TilingRule &rule);
+
 /// An error where no table has so many bytes.
 Status checkTilingsSize(uint64_t bytes);
 

@@ -83,7 +83,7 @@ class Bench(unittest.TestCase):
             self.assertIn("3x176_s2_p1: error: it keeps", run("compile", f"--heddlec={tools['heddlec']}"))
             made = {path.stem for path in Path(folder).glob("candidates/bf16_d128/*.hdl")}
             self.assertIn("portable", made)
-            self.assertTrue({"3x128_s2_p2", "3x128_s2_p2_tma", "3x128_s2_p2_tma2"} <= made)
+            self.assertTrue({"3x128_s2_p2", "3x128_s2_p2_tma", "3x128_s2_p2_tma2", "3x128_s2_p4_tma2_q2_sums"} <= made)
             shared = json.loads(
                 (Path(folder) / "candidates/bf16_d128/3x128_s2_p2_tma2.json").read_text())
             self.assertEqual((shared["wgmma"][0]["copies"], shared["wgmma"][0]["cluster"]), ("tma", 2))
@@ -110,6 +110,8 @@ class Bench(unittest.TestCase):
             self.assertEqual({t.get("query_stages") for t in tune.tilings(
                 "bf16", 128, over, query_stages=(0, 2))}, stages)
         self.assertEqual({t.get("over") for t in of["all"]}, {None})
+        for dtype, sums in (("bf16", {None, True}), ("f16", {None})):
+            self.assertEqual({t.get("check_sums") for t in tune.tilings(dtype, 128, check_sums=(0, 1))}, sums)
         self.assertIn("blocks(keep = 0.1, size = 64)", tune.schedule_of("blocks/64", 0.1))
         self.assertIn("window(4096)", tune.schedule_of("range/4096", 0.1))
         near = list(tune.tilings("bf16", 128, "range/4096"))

@@ -153,6 +153,13 @@ Status heddle::bench::checkTable(const std::string &path) {
   return bundle::checkWritable(path);
 }
 
+/// An entry as heddlec reads it; nothing where it refuses it.
+static std::optional<bundle::TilingRule> ruleOf(const Json &entry) {
+  Result<std::vector<bundle::TilingRule>> rules =
+      bundle::tilingsFromJson(Json{{"wgmma", Json::array({entry})}}.dump());
+  return rules ? std::optional(rules->front()) : std::nullopt;
+}
+
 Status heddle::bench::addToTable(const std::string &path,
                                  const std::string &tiling) {
   Result<Json> table = openTable(path);
@@ -160,7 +167,15 @@ Status heddle::bench::addToTable(const std::string &path,
     return table.takeError();
   const Json entry = Json::parse(tiling);
   Json &tilings = (*table)["wgmma"];
-  std::erase(*tilings.get_ptr<Json::array_t *>(), entry);
+  // An entry behind it that has no kernel left goes: with `check_sums` it would
+  // have heddlec refuse the table.
+  const std::optional<bundle::TilingRule> added = ruleOf(entry);
+  std::erase_if(*tilings.get_ptr<Json::array_t *>(), [&](const Json &each) {
+    const std::optional<bundle::TilingRule> rule = ruleOf(each);
+    return each == entry ||
+           (added && rule && (!added->checkSums || rule->checkSums) &&
+            bundle::takesAllOf(*added, *rule));
+  });
   tilings.insert(tilings.begin(), entry);
   return bundle::writeFileAtomically(path, table->dump(1) + "\n");
 }

@@ -7,6 +7,7 @@
 
 #include "runtime/bench/Tuning.h"
 
+#include "bundle/format/Tilings.h"
 #include "runtime/test/device/cuda/Fixture.h"
 #include "runtime/test/engine/TestBundle.h"
 
@@ -162,6 +163,33 @@ TEST_F(Tuning, ATableGrows) {
   write("table.json", "[]");
   EXPECT_FALSE(static_cast<bool>(addToTable(path, R"({"keys":64})")));
   EXPECT_EQ(read("table.json"), "[]");
+}
+
+TEST_F(Tuning, EntriesThatHaveNoKernelLeftGo) {
+  auto entry = [](int keys, const std::string &more = "") {
+    return R"({"element":"bf16","head_dim":128,"consumers":2,"stages":2,)"
+           R"("parts":1,"producer_registers":40,"consumer_registers":232,)"
+           R"("keys":)" +
+           std::to_string(keys) + more + "}";
+  };
+  const std::string sums = R"(,"check_sums":true)";
+  const std::string path = (folder / "table.json").string();
+  auto keys = [&] {
+    std::vector<int> found;
+    const auto table = nlohmann::json::parse(read("table.json"));
+    for (const auto &each : table["wgmma"])
+      found.push_back(each["keys"].get<int>());
+    return found;
+  };
+  for (const std::string &tiling :
+       {entry(64, R"(,"over":"range")"), entry(80), entry(96, sums)})
+    ASSERT_TRUE(static_cast<bool>(addToTable(path, tiling)));
+  EXPECT_EQ(keys(), (std::vector<int>{96, 80, 64}));
+  ASSERT_TRUE(static_cast<bool>(addToTable(path, entry(128, sums))));
+  EXPECT_EQ(keys(), (std::vector<int>{128, 80, 64}));
+  ASSERT_TRUE(static_cast<bool>(addToTable(path, entry(112))));
+  EXPECT_EQ(keys(), (std::vector<int>{112, 64}));
+  EXPECT_TRUE(static_cast<bool>(bundle::tilingsFromJson(read("table.json"))));
 }
 
 TEST_F(Tuning, NamesReachTheTerminalWithEscapes) {

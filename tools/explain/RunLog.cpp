@@ -213,9 +213,10 @@ std::string readEnd(const Json &line, RunLog &log) {
 Error RunLog::unlike(size_t pass, const std::string &what) const {
   return Error(lineText(name, lines[pass]) + ", step " +
                std::to_string(pass + 1) + ", " + what +
-               ": the log was changed, or is of a run with other lengths or "
-               "another schedule; give the log as heddle-run wrote it, and the "
-               "run's schedule");
+               ": the log is of a run of another model (give the run's "
+               "--model, or its --layers), with other lengths or another "
+               "schedule, or was changed; give the log as heddle-run wrote it, "
+               "and the run's schedule");
 }
 
 Error RunLog::badEnd(const std::string &what) const {

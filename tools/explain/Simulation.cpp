@@ -424,8 +424,7 @@ Status Simulator::compareCounts(const rt::StepCounters &counters) {
     if (found != expected)
       return unlike(std::string("has ") + name + " of " +
                     explain::counted(found, "layer") + ", here they are of " +
-                    std::to_string(expected) +
-                    " (give the run's --model, or its --layers)");
+                    std::to_string(expected));
   }
   return Status::success();
 }

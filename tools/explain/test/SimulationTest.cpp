@@ -331,7 +331,7 @@ TEST(Simulation, RefusesALogOfMoreSteps) {
                        line({commit(2)}) + line({commit(3)}) + line({}),
                        [](const SimulatedStep &) {}),
              "a.log: line 3 of the log, step 3, stands behind the run's end: "
-             "here it takes 2 steps: the log was changed, or is of");
+             "here it takes 2 steps: the log is of a run of another model");
 }
 
 /// What was taken out of a log, or put into it, shows where the run ends.
@@ -344,7 +344,7 @@ TEST(Simulation, RefusesALogThatWasChanged) {
   EXPECT_TRUE(follow(line({commit(2)}) + line({commit(3)})));
   expectSays(follow(line({commit(2)}) + line({})),
              "a.log: line 2 of the log, step 2, commits 0 tokens, here it has "
-             "1: the log was changed, or is of");
+             "1: the log is of a run of another model");
   expectSays(follow(line({commit(2)}, R"(,"rows":4)") +
                     line({commit(3)}, R"(,"rows":8)")),
              "step 2, computes 8 rows, here it has 4");
@@ -389,8 +389,11 @@ TEST(Simulation, FollowsBothSequencesOfAGuidedRun) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().text(),
             "a.log: line 1 of the log, step 1, computes 6 rows, here it has 4: "
-            "the log was changed, or is of a run with other lengths or another "
-            "schedule; give the log as heddle-run wrote it, and the run's "
+            "the log is of a run of another model (give the run's --model, or "
+            "its --layers), "
+            "with other lengths or another "
+            "schedule, or was changed; give the log as heddle-run wrote it, "
+            "and the run's "
             "schedule");
   EXPECT_EQ(none, "");
 }
@@ -595,7 +598,8 @@ TEST(Simulation, FollowsWhatDrifted) {
                        line({commit(4)}, R"(,"similarity":[null,0.5])"),
                        [](const SimulatedStep &) {}),
              "line 1 of the log, step 1, has similarity of 2 layers, here they "
-             "are of 1 (give the run's --model, or its --layers)");
+             "are of 1: the log is of a run of another model (give the run's "
+             "--model, or its --layers)");
 }
 
 TEST(Simulation, FollowsWhichLayersDrifted) {

@@ -175,8 +175,10 @@ bool heddle::bundle::takesAllOf(const TilingRule &other,
   auto isMultiple = [](int64_t value, int64_t of) { return value % of == 0; };
   if (other.element != rule.element || other.headDim != rule.headDim ||
       other.over != rule.over || other.form() != rule.form() ||
-      other.shared != rule.shared || other.masked > rule.masked ||
-      other.positions < rule.positions)
+      other.shared != rule.shared || other.masked > rule.masked)
+    return false;
+  // Positions are for functions of logits, which leave no sums to check.
+  if (rule.positions && !other.positions && !rule.checkSums)
     return false;
   // Clusters do not go over all ranges, tiles and blocks of rows have to divide
   // blocks of keys and groups, and tensor maps bring no list.

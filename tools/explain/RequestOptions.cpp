@@ -218,6 +218,9 @@ heddle::explain::resolveRequest(const RequestOptions &given, bool *badFile) {
   request.run.steps = lengths.steps;
   request.run.blockLength = lengths.blockLength;
   if (Status status = check(request); !status)
-    return status.takeError();
+    return request.run.follow ? status.takeError().withContext(
+                                    request.run.follow->nameOfEnd() +
+                                    ", which says the run's lengths")
+                              : status.takeError();
   return request;
 }

@@ -219,8 +219,10 @@ Error RunLog::unlike(size_t pass, const std::string &what) const {
                "and the run's schedule");
 }
 
+std::string RunLog::nameOfEnd() const { return lineText(name, lastLine); }
+
 Error RunLog::badEnd(const std::string &what) const {
-  return Error(lineText(name, lastLine) + ", the last, " + what +
+  return Error(nameOfEnd() + ", the last, " + what +
                ": the log was changed, or is of a run with another schedule; "
                "give the log as heddle-run wrote it, and the run's schedule");
 }

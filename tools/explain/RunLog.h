@@ -41,6 +41,8 @@ struct RunLog {
 
   /// An error at the line of a pass, which does not do as the schedule does.
   Error unlike(size_t pass, const std::string &what) const;
+  /// The last line, as errors name it.
+  std::string nameOfEnd() const;
   /// An error at the last line.
   Error badEnd(const std::string &what) const;
 };

@@ -291,6 +291,7 @@ public:
              {request.length, request.prompt}),
         drift(manifest, request.layers),
         goesByAttention(bundle::readsAttention(manifest)),
+        goesByConfidence(bundle::readsConfidences(manifest)),
         patience(rt::longestIdle(manifest, request.steps)),
         scoring(manifest.selections.size(), -1),
         always(manifest.selections.size(), 0) {}
@@ -325,7 +326,7 @@ private:
   bundle::DriftWatch drift;
 
   // Of the run so far.
-  const bool goesByAttention;
+  const bool goesByAttention, goesByConfidence;
   const int64_t patience;
   int64_t passes = 0; ///< before this one, each of a step unless it verifies
   int64_t block = 0, committedInBlock = 0;
@@ -465,6 +466,9 @@ Status Simulator::learnLogged() {
       !rule.revokes() && !rule.edits() && std::ssize(logged->commits) != quota)
     return unlike("commits " + std::to_string(logged->commits.size()) +
                   " tokens, here it has " + std::to_string(quota));
+  if (goesByConfidence && logged->predictions.empty() && !candidates.empty())
+    return unlike("does not say how sure it was of what it predicted, by which "
+                  "the schedule goes");
   if (goesByAttention && logged->drawn.empty() && !active.empty())
     return unlike("does not say what attention positions drew, by which the "
                   "schedule goes");

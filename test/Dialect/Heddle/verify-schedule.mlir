@@ -142,3 +142,22 @@ heddle.schedule @some_steps {
   attend pairs(%other) in layers(2)
   attend pairs(%now) at_once
 }
+
+// -----
+
+heddle.schedule @nothing_was_drawn {
+  // expected-note@+1 {{the cadence is here}}
+  %once = cadence first(1)
+  %start = cadence first(1) in block
+  %left = positions undecoded(first = 1)
+  %all = positions all
+  %drawing = attended(share = 1/2) of %all
+  // expected-warning@+1 {{is empty at every step: before the first one nothing drew attention; write a cadence with later steps}}
+  %empty = fix %drawing on %once
+  %some = fix %drawing on %start
+  %rows = union %left, %empty, %some
+  reuse kv
+  recompute all on %start
+  recompute %rows
+  attend dense
+}

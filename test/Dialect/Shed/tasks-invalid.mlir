@@ -272,7 +272,7 @@ llvm.func @switched_logits(%args: !llvm.ptr<1>, %i: i32, %x: f32, %some: i1) {
     %q = builtin.unrealized_conversion_cast %i : i32 to !shed.tile<queries, channels, bf16>
     %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
     %d = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
-    // expected-note@+1 {{these are handed on by another}}
+    // expected-note@+1 {{of these it is not known}}
     %l = scf.index_switch %at -> !shed.tile<queries, keys, f32>
     case 0 {
       scf.yield %d : !shed.tile<queries, keys, f32>
@@ -301,7 +301,7 @@ llvm.func @looped_logits(%args: !llvm.ptr<1>, %i: i32, %x: f32, %some: i1) {
     %q = builtin.unrealized_conversion_cast %i : i32 to !shed.tile<queries, channels, bf16>
     %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
     %d = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
-    // expected-note@+1 {{these are handed on by another}}
+    // expected-note@+1 {{of these it is not known}}
     %l = scf.for %j = %at to %at step %at iter_args(%c = %d) -> (!shed.tile<queries, keys, f32>) {
       scf.yield %c : !shed.tile<queries, keys, f32>
     }
@@ -326,7 +326,7 @@ llvm.func @logits_of_a_while(%args: !llvm.ptr<1>, %i: i32, %x: f32, %some: i1) {
     %q = builtin.unrealized_conversion_cast %i : i32 to !shed.tile<queries, channels, bf16>
     %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
     %d = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
-    // expected-note@+1 {{these are handed on by another}}
+    // expected-note@+1 {{of these it is not known}}
     %l = scf.while (%c = %d) : (!shed.tile<queries, keys, f32>) -> !shed.tile<queries, keys, f32> {
       scf.condition(%some) %c : !shed.tile<queries, keys, f32>
     } do {
@@ -354,7 +354,7 @@ llvm.func @cast_logits(%args: !llvm.ptr<1>, %i: i32, %x: f32, %some: i1) {
     %q = builtin.unrealized_conversion_cast %i : i32 to !shed.tile<queries, channels, bf16>
     %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
     %d = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
-    // expected-note@+1 {{these are handed on by another}}
+    // expected-note@+1 {{of these it is not known}}
     %l = builtin.unrealized_conversion_cast %x : f32 to !shed.tile<queries, keys, f32>
     %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
     %o = shed.softmax_init : !shed.softmax

@@ -483,16 +483,20 @@ TEST(Simulation, FollowsPastConfidences) {
     return R"(,"predictions":[)" + text + "]";
   };
   std::vector<std::vector<int32_t>> active;
-  Status status =
-      follow({predicted({{2, 0.9}, {3, 0.2}, {4, 0.3}, {5, 0.8}}),
-              predicted({{3, 0.9}, {5, 0.1}}), predicted({{4, 0.5}}), ""},
-             active);
+  Status status = follow({predicted({{2, 0.9}, {3, 0.2}, {4, 0.3}, {5, 0.8}}),
+                          predicted({{3, 0.9}, {5, 0.1}}),
+                          predicted({{4, 0.5}}), predicted({{5, 0.5}})},
+                         active);
   ASSERT_TRUE(status) << status.error().text();
   EXPECT_EQ(active, (std::vector<std::vector<int32_t>>{
                         {0, 1, 2, 3, 4, 5}, {3, 5}, {4}, {5}}))
       << "4 has what step 1 predicted of it";
   status = follow({"", "", "", ""}, active);
   expectSays(status, "of which the log says nothing");
+  expectSays(follow({predicted({{2, 0.9}, {3, 0.2}, {4, 0.3}, {5, 0.8}}), "",
+                     predicted({{4, 0.5}}), ""},
+                    active),
+             "line 2 of the log, step 2, does not say how sure it was");
   expectSays(
       follow({predicted({{1, 0.5}}), "", "", ""}, active),
       "line 1 of the log, step 1, predicts position 1, which is not masked");

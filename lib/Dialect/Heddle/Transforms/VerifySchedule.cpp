@@ -77,6 +77,16 @@ static void warnOfIdleOps(ScheduleOp schedule) {
     if (cadence.getValue().afterEos && !looks)
       cadence.emitWarning("`or after eos` has no effect: no commit has "
                           "`stop(eos)`");
+  ::heddle::bundle::Cadence first;
+  first.kind = CadenceKind::First;
+  first.count = 1;
+  for (auto fix : schedule.getOps<FixOp>())
+    if (fix.getPositions().getDefiningOp<AttendedOp>() &&
+        includesAll(first, cadenceOf(fix.getCadence()).getValue()))
+      fix.emitWarning("is empty at every step: before the first one nothing "
+                      "drew attention; write a cadence with later steps")
+              .attachNote(fix.getCadence().getLoc())
+          << "the cadence is here";
   for (auto attend : schedule.getOps<AttendOp>()) {
     warnOfIdleChoices(attend);
     for (auto [stage, until] : llvm::enumerate(attend.getUntil())) {

@@ -133,12 +133,15 @@ static LogitSources sourcesOf(OpResult logits) {
 }
 
 /// Logits and values are of the same keys, whose form says which of them have
-/// no weight.
-static LogicalResult verifyKeys(SoftmaxUpdateOp update) {
+/// no weight. `known`: the keys of logits that were looked at before.
+static LogicalResult verifyKeys(SoftmaxUpdateOp update,
+                                DenseMap<Value, Value> &known) {
   Value keys = update.getValues().getDefiningOp<LoadValuesOp>().getKeys();
   SetVector<Value> made;
   made.insert(update.getLogits());
   for (size_t i = 0; i < made.size(); ++i) {
+    if (known.lookup(made[i]) == keys)
+      continue;
     auto result = dyn_cast<OpResult>(made[i]);
     LogitSources sources = result ? sourcesOf(result) : LogitSources();
     if (!sources.areKnown())
@@ -148,7 +151,7 @@ static LogicalResult verifyKeys(SoftmaxUpdateOp update) {
                          "shed.scores, and what scf.if, arith.select or ops "
                          "without regions make of their logits")
                  .attachNote(made[i].getLoc())
-             << "these are handed on by another";
+             << "of these it is not known";
     if (sources.keys && sources.keys != keys)
       return update.emitOpError()
                  .append("takes values of other keys than its logits are of")
@@ -156,6 +159,8 @@ static LogicalResult verifyKeys(SoftmaxUpdateOp update) {
              << "these are of other keys";
     made.insert_range(sources.logits);
   }
+  for (Value logits : made)
+    known[logits] = keys;
   return success();
 }
 
@@ -181,9 +186,10 @@ LogicalResult AttentionTaskOp::verifyRegions() {
                             "encoding";
   if (failed(verifyTask<StoreOp>(*this)))
     return failure();
+  DenseMap<Value, Value> known;
   return success(!getBody()
-                      .walk([](SoftmaxUpdateOp update) {
-                        return WalkResult(verifyKeys(update));
+                      .walk([&](SoftmaxUpdateOp update) {
+                        return WalkResult(verifyKeys(update, known));
                       })
                       .wasInterrupted());
 }

@@ -223,6 +223,7 @@ def test_completion(server):
     check("%x = neighbors(2) of ^", exactly=["%p"])
     check("%x = neighbors(2) of %p in ^", exactly=["%p"])
     check("%x = confident(2) of ^", exactly=["%p"])
+    check("%x = attended(share = 1/2) of ^", exactly=["%p"])
     check("%x = positions committed(since = ^", exactly=["%c"])
     check("%x = select columns(keep = 1/5, group = 32) by mean_probability on ^", exactly=["%c"])
     # In a comment nothing, in scores what they are made of, before schedules one.

@@ -87,6 +87,16 @@ std::string heddle::bundle::kernelProblem(const TilingRule &rule) {
            (rule.shared ? "shared" : "over \"" + rule.over + "\"") +
            ": rows of several query heads are packed over all keys and ranges, "
            "which these heads have in common; leave it out";
+  const bool ofScores = rule.over == "scores", ofList = rule.over == "list";
+  if (rule.tma && (ofScores || ofList))
+    return "copies is \"threads\" with over \"" + rule.over +
+           "\": tensor maps bring tiles of consecutive keys to kernels that "
+           "attend; leave it out";
+  if (ofScores && (rule.keyShares > 1 || rule.queryStages))
+    return std::string(rule.queryStages ? "query_stages is 0"
+                                        : "key_shares is 1") +
+           " with over \"scores\": a block that selects has the rows of its "
+           "groups and all of their keys; leave it out";
   if (rule.checkSums && (rule.element != "bf16" || rule.over == "scores"))
     return "check_sums is false " +
            (rule.element != "bf16" ? "for " + rule.element

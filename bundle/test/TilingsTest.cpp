@@ -138,6 +138,27 @@ TEST(Tilings, SumsAreCheckedInBf16) {
             "exponents, and attention; leave it out");
 }
 
+TEST(Tilings, WhatNoKernelHas) {
+  auto refusalOf = [](const std::string &more) {
+    return refusal(tableOf(ruleWith("\"head_dim\": 128, " + more)));
+  };
+  for (const char *over : {"list", "scores"})
+    EXPECT_EQ(refusalOf("\"over\": \"" + std::string(over) +
+                        "\", \"copies\": \"tma\""),
+              "a table of tilings: wgmma[0]: copies is \"threads\" with over "
+              "\"" +
+                  std::string(over) +
+                  "\": tensor maps bring tiles of consecutive keys to "
+                  "kernels that attend; leave it out");
+  EXPECT_NE(refusalOf(R"("over": "scores", "query_stages": 2)")
+                .find("query_stages is 0 with over \"scores\""),
+            std::string::npos);
+  EXPECT_NE(refusalOf(R"("over": "scores", "key_shares": 4)")
+                .find("key_shares is 1 with over \"scores\""),
+            std::string::npos);
+  EXPECT_EQ(refusalOf(R"("over": "blocks", "copies": "tma")"), "");
+}
+
 TEST(Tilings, EntriesWithSumsStandFirst) {
   auto tableWith = [](const std::string &first, const std::string &second) {
     return tableOf(ruleWith("\"head_dim\": 128" + first) + ",\n  " +

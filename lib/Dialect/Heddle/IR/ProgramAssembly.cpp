@@ -261,20 +261,37 @@ void mlir::heddle::printRowRule(OpAsmPrinter &printer, Operation *,
   printRowRule(printer, rule.getValue(), std::move(operands));
 }
 
+/// The numbers in parentheses of a set that is made of another.
+static FailureOr<bundle::Positions> parseSetNumbers(OpAsmParser &parser,
+                                                    PositionsKind kind) {
+  bundle::Positions value;
+  value.kind = kind;
+  FormReader reader(parser, "set of positions");
+  reader.setOwner(spelled(kind));
+  bundle::detail::numbersOf(reader, value);
+  if (reader.finish())
+    return failure();
+  return value;
+}
+
+static void printSetNumbers(OpAsmPrinter &printer, bundle::Positions value) {
+  FormSpeller speller;
+  bundle::detail::numbersOf(speller, value);
+  speller.close();
+  printer << speller.text;
+}
+
 /// `(32, near = 10)`
 ParseResult mlir::heddle::parseConfident(OpAsmParser &parser,
                                          IntegerAttr &count,
                                          IntegerAttr &near) {
-  bundle::Positions value;
-  value.kind = PositionsKind::Confident;
-  FormReader reader(parser, "set of positions");
-  reader.setOwner(spelled(value.kind));
-  bundle::detail::numbersOf(reader, value);
-  if (reader.finish())
+  FailureOr<bundle::Positions> value =
+      parseSetNumbers(parser, PositionsKind::Confident);
+  if (failed(value))
     return failure();
-  count = parser.getBuilder().getI64IntegerAttr(value.count);
-  if (value.near > 0)
-    near = parser.getBuilder().getI64IntegerAttr(value.near);
+  count = parser.getBuilder().getI64IntegerAttr(value->count);
+  if (value->near > 0)
+    near = parser.getBuilder().getI64IntegerAttr(value->near);
   return success();
 }
 
@@ -284,22 +301,17 @@ void mlir::heddle::printConfident(OpAsmPrinter &printer, Operation *,
   value.kind = PositionsKind::Confident;
   value.count = count.getInt();
   value.near = near ? near.getInt() : 0;
-  FormSpeller speller;
-  bundle::detail::numbersOf(speller, value);
-  speller.close();
-  printer << speller.text;
+  printSetNumbers(printer, value);
 }
 
 /// `(share = 0.1)`
 ParseResult mlir::heddle::parseAttended(OpAsmParser &parser, RatioAttr &share) {
-  bundle::Positions value;
-  value.kind = PositionsKind::Attended;
-  FormReader reader(parser, "set of positions");
-  reader.setOwner(spelled(value.kind));
-  bundle::detail::numbersOf(reader, value);
-  if (reader.finish())
+  FailureOr<bundle::Positions> value =
+      parseSetNumbers(parser, PositionsKind::Attended);
+  if (failed(value))
     return failure();
-  share = RatioAttr::get(parser.getContext(), value.share.num, value.share.den);
+  share =
+      RatioAttr::get(parser.getContext(), value->share.num, value->share.den);
   return success();
 }
 
@@ -308,10 +320,7 @@ void mlir::heddle::printAttended(OpAsmPrinter &printer, Operation *,
   bundle::Positions value;
   value.kind = PositionsKind::Attended;
   value.share = share.getValue();
-  FormSpeller speller;
-  bundle::detail::numbersOf(speller, value);
-  speller.close();
-  printer << speller.text;
+  printSetNumbers(printer, value);
 }
 
 ParseResult mlir::heddle::parseEverywhere(OpAsmParser &parser, Operand &value) {

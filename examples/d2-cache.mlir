@@ -6,9 +6,10 @@
 // weighs decoded ones by a Gaussian of standard deviation 10, and takes others until
 // they have a tenth of the attention.
 //
-// There commits go by the weighted confidence, too. Here all rows are computed in a
-// block's first step, and the first masked position at every step, so that a run
-// ends. docs/Spec/Behaviours.md has the rest (number 57).
+// Commits go by the weighted confidence, too: its certainty prior, which the released
+// code has in runs of one block. Here all rows are computed in a block's first step,
+// and the first masked position at every step, so that a run ends.
+// docs/Spec/Behaviours.md has the rest (number 57).
 
 heddle.schedule @d2_cache(count = 32, near = 10, share = 10 percent) {
   %start = cadence first(1) in block
@@ -25,4 +26,5 @@ heddle.schedule @d2_cache(count = 32, near = 10, share = 10 percent) {
   recompute all on %start
   recompute %rows
   attend dense
+  commit quota near(near)
 }

@@ -359,6 +359,7 @@ template <typename V> void drafting(V &v, In<V, CommitRule> &x) {
 template <typename V> void fields(V &v, In<V, CommitRule> &x) {
   form(v, x);
   v("within", x.within, ofPositionsOrAll);
+  optional(v, "near", x.near, Range{1, maxNear});
   if (v.has("limit_share", x.isLimited()))
     limiting(v, x);
   if (v.has("revoke_below", x.revokes())) {

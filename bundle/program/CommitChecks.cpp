@@ -74,6 +74,16 @@ void Checker::checkRule(size_t index, const CommitRule &rule) {
                 "revokes tokens, of which an order that is drawn before the "
                 "run knows nothing; leave `revoke` out, or commit by "
                 "confidence");
+  // M16: there is a confidence, and one that the share of it is one of, too.
+  if (rule.lifts() && rule.kind == CommitRule::Kind::RandomOrder)
+    return fail(At::Commit, index,
+                "goes by an order that is drawn before the run, and not by "
+                "confidences, which `near` would lift; leave `near` out, or "
+                "commit by confidence");
+  if (rule.lifts() && rule.kind == CommitRule::Kind::Entropy)
+    return fail(At::Commit, index,
+                "bounds a sum of entropies, which is none of what `near` makes "
+                "of them; leave `near` out, or commit by probability");
   // M11: what a step leaves out later ones take.
   if (rule.isLimited() && rule.byQuota())
     return fail(At::Commit, index,

@@ -625,6 +625,10 @@ struct CommitRule {
   bool lastAlone = false; ///< Factor: where only the last candidate fails, it
                           ///< is taken too. Source: Fast-dLLM's released code
   int64_t within = -1;    ///< index into Manifest::positions: of these only
+  /// Above 0: a confidence counts times the share of what is near that is
+  /// decoded, by a Gaussian of this standard deviation, in positions. Source:
+  /// d2Cache's certainty prior
+  int64_t near = 0;
   /// Above 0: of m candidates a step takes at most floor(share m), but not
   /// fewer than `limitLeast` and not more than `limitMost`.
   Ratio limitShare;
@@ -696,6 +700,7 @@ struct CommitRule {
   bool revokes() const { return revokeBelow.num > 0; }
   bool hasShadow() const { return revokes() && revokeBy == RevokeBy::Shadow; }
   bool isLimited() const { return limitShare.num > 0; }
+  bool lifts() const { return near > 0; }
   /// How many of so many candidates a step takes at most.
   int64_t limitOf(int64_t candidates) const;
   bool verifies() const { return drafts > 0; }

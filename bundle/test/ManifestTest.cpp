@@ -633,6 +633,24 @@ TEST(Manifest, SaysWhatIsRevokedWhereSomethingIs) {
   EXPECT_TRUE(says(refused("kind", "random_order"), "commit: revokes tok"));
 }
 
+TEST(Manifest, SaysWhatLiftsConfidencesWhereSomethingDoes) {
+  Manifest manifest = testManifest();
+  EXPECT_FALSE(Json::parse(toJson(manifest))["commit"].contains("near"))
+      << "older readers take bundles whose commits lift none";
+  manifest.commit.near = 10;
+  const Manifest back = readBack(manifest);
+  EXPECT_EQ(back.commit, manifest.commit);
+  EXPECT_FALSE(back.computesAll());
+  auto refused = [&](const char *field, auto value) {
+    return refusal(manifest,
+                   [&](Json &json) { json["commit"][field] = value; });
+  };
+  EXPECT_EQ(refused("near", 1024), "");
+  EXPECT_TRUE(says(refused("near", 0), "commit.near"));
+  EXPECT_TRUE(says(refused("near", 1025), "commit.near"));
+  EXPECT_TRUE(says(refused("kind", "random_order"), "commit: goes by an ord"));
+}
+
 TEST(Manifest, SaysWhatIsEditedWhereSomethingIs) {
   Manifest manifest = testManifest();
   const std::string without = toJson(manifest);

@@ -12,7 +12,7 @@ from .schedule import (_OPERATORS, SCORERS, Cadence, Pairs, Positions, Schedule,
 #: All other operations make values.
 _STATEMENTS = {"attend", "visible", "recompute", "reuse", "commit"}
 #: What a line begins with that goes on with the operation before it.
-_CLAUSE = re.compile(r"[,)%({=\d]|(by|on|in|of|or|then|with|among|always|at_once|alone|unseen|scores|within|at_most|revoke|edit|renoise|passes|pooled|"
+_CLAUSE = re.compile(r"[,)%({=\d]|(by|on|in|of|near|or|then|with|among|always|at_once|alone|unseen|scores|within|at_most|revoke|edit|renoise|passes|pooled|"
                      r"stop|verify|isolating|scaled_by|until|layers|pairs)\b")
 #: Sets that are said by one word.
 _ALONE = re.compile(r"\b(dense|others)$")

@@ -777,7 +777,7 @@ def recompute(rows: Union[Positions, Exact], *, on=None, alone: bool = False, un
 @_checked
 def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
            last_alone: bool = False, strictly: bool = False, within: Optional[Positions] = None, on=None,
-           at_most: Optional[Ratio] = None, least: Optional[int] = None, most: Optional[int] = None,
+           near: Optional[int] = None, at_most: Optional[Ratio] = None, least: Optional[int] = None, most: Optional[int] = None,
            revoke: Optional[Ratio] = None, revoke_by: Optional[str] = None, fewer_than: Optional[str] = None,
            edit: Optional[Ratio] = None, further: Optional[int] = None, renoise: bool = False,
            passes: Optional[int] = None, verify: Optional[int] = None, stop: Optional[str] = None) -> Schedule:
@@ -787,7 +787,8 @@ def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
     "timesteps", "even", "even_above" (a confidence), "entropy" (a sum in nats) or "random_order". last_alone: with
     "factor", the last candidate is taken where it alone fails. strictly: with "above" and "even_above", confidences
     exceed the value. within: positions that may be committed. on: a cadence or several, whose steps alone it is for.
-    at_most: of the candidates of a step at most this share, but `least` if that is less, and `most` if it is more.
+    near: confidences count times the share of what stands near that is decoded, by a Gaussian of this standard
+    deviation, in positions. at_most: of the candidates of a step at most this share, but `least` if that is less, and `most` if it is more.
     revoke: tokens of the block whose probability falls below it become masks again, fewer at a step than it commits.
     revoke_by: "shadow", by the probability in a second view of the block, of masks, or "row". fewer_than:
     "step_before", fewer than the block's step before committed, or "step". edit: tokens of the block in whose place
@@ -811,7 +812,7 @@ def commit(kind: str = "quota", value: Union[Ratio, int, None] = None, *,
     number = None if value is None else _count(value, "best") if kind == "best" else ratio_text(value, kind)
     when, cadences = _on(on)
     text = "commit " + _form(kind, number, last_alone=last_alone, strictly=strictly) + \
-        ("" if within is None else " within({})") + when
+        ("" if within is None else " within({})") + when + ("" if near is None else f" near({_count(near, 'near')})")
     for word, stated, why in (
             ("at_most", {"share": at_most, "least": least, "most": most}, "least and most bound a share"),
             ("revoke", {"below": revoke, "by": revoke_by, "fewer_than": fewer_than},

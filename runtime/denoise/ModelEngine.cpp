@@ -625,14 +625,14 @@ Draw ModelEngine::draw(Candidate &candidate, std::span<float> logits,
   return drawn;
 }
 
-/// What candidates of a sequence are ordered by. Only the model's own rule adds
-/// noise: a threshold is one of the confidence itself.
+/// What the step's rule takes for the confidence of a candidate. Only the
+/// model's own rule adds noise: a threshold is one of the confidence itself.
 double ModelEngine::orderOf(const SequenceRun &run, int64_t position,
                             const Draw &draw) const {
+  const double confidence = run.lifted(position, draw.confidence);
   if (!options.sampling.timesteps || run.stepRule().kind != CommitKind::Quota)
-    return draw.confidence;
-  return transferKey(options.sampling, draw.confidence, run.place().step,
-                     position);
+    return confidence;
+  return transferKey(options.sampling, confidence, run.place().step, position);
 }
 
 /// Keeps what the step at hand predicts of a sequence. A row that has ended

@@ -35,6 +35,13 @@ SequenceRun::SequenceRun(std::span<const int32_t> promptTokens,
       blocks(options.genLength / options.blockLength),
       sequence(promptTokens.begin(), promptTokens.end()) {
   sequence.resize(sequence.size() + options.genLength, maskToken);
+  auto addLift = [&](int64_t near) {
+    if (near > 0)
+      lifts.try_emplace(near, near);
+  };
+  addLift(rule.near);
+  for (const bundle::DatedCommit &each : dated)
+    addLift(each.rule.near);
   mask.assign(sequence.size(), 0);
   std::fill(mask.begin() + prompt, mask.end(), 1);
   committed.assign(sequence.size(), 0);
@@ -150,6 +157,12 @@ int64_t SequenceRun::quota() const {
   const int64_t due = commitsDue(maskedAtStart, at.blockSteps,
                                  std::min(at.stepInBlock, at.blockSteps));
   return std::max<int64_t>(0, due - committedInBlock);
+}
+
+double SequenceRun::lifted(int64_t position, double confidence) const {
+  return stepRule().lifts()
+             ? lifts.at(stepRule().near).lifted(confidence, state(), position)
+             : confidence;
 }
 
 void SequenceRun::predict(int64_t position, double confidence) {

@@ -13,9 +13,11 @@
 #include "runtime/denoise/StepEngine.h"
 #include "runtime/model/Config.h"
 #include "runtime/sample/Sampler.h"
+#include "runtime/schedule/NearDecoded.h"
 #include "runtime/schedule/Sequence.h"
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -130,6 +132,10 @@ public:
     return stepRule().edits() && mayChange(position);
   }
 
+  /// What the step's rule takes for the confidence of a candidate: that of its
+  /// prediction, lifted by what is decoded near it if the rule says so.
+  double lifted(int64_t position, double confidence) const;
+
   /// Remembers how confident the present step predicts a masked position.
   void predict(int64_t position, double confidence);
 
@@ -162,7 +168,8 @@ private:
 
   const bundle::CommitRule rule;
   const std::vector<bundle::DatedCommit> dated;
-  const bool untilFull; ///< blocks last until they are full
+  std::map<int64_t, NearDecoded> lifts; ///< by CommitRule::near
+  const bool untilFull;                 ///< blocks last until they are full
   SampleOptions sampling;
   int32_t maskToken = 0;
   int32_t eosToken = -1;

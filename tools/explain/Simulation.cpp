@@ -541,6 +541,8 @@ Status Simulator::takeLogged() {
 /// What a step that was not made commits and edits.
 void Simulator::choose() {
   std::vector<int64_t> chosen;
+  for (size_t i = 0; i < candidates.size(); ++i)
+    confidence[i] = run.lifted(candidates[i], confidence[i]);
   if (request.tokensPerStep > 0) {
     quota = countOf(run.stepRule(), request.tokensPerStep, run.place(),
                     committedInBlock, quota);

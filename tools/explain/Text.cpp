@@ -118,6 +118,9 @@ std::string ruleText(const Manifest &manifest, const CommitRule &rule) {
     text += "(" + std::to_string(rule.count) + ")";
   if (rule.within >= 0)
     text += " within " + toString(manifest, rule.within);
+  if (rule.lifts())
+    text += ", confidences lifted by what is decoded near (deviation " +
+            std::to_string(rule.near) + ")";
   if (rule.isLimited())
     text += ", at most " + detail::toString(rule.limitShare) +
             " of the candidates" +
@@ -196,8 +199,8 @@ std::string rowsText(const Explanation &explanation) {
   }
   const CommitRule &commit = manifest.commit;
   if (!manifest.datedCommits.empty() || commit.within >= 0 ||
-      commit.kind != CommitRule::Kind::Quota || commit.revokes() ||
-      commit.edits() || commit.renoises)
+      commit.kind != CommitRule::Kind::Quota || commit.lifts() ||
+      commit.revokes() || commit.edits() || commit.renoises)
     text += "  commits " + ruleText(manifest, commit) + "\n";
   if (!takesPlannedSteps(manifest, request.run.blockSteps()))
     text += "  how many steps a block takes, the run decides\n";

@@ -377,6 +377,15 @@ class Editing(Rule):
         return [i for i, token in enumerate(tokens) if token != there[i] and sure[i] >= self.above]
 
 
+def lifted(rule, deviation):
+    """The rule by confidences times the share of what is near that is decoded. After d2Cache's
+    certainty prior, as released (generation/vanilla.py: `sigma`)."""
+    choose = rule.choose
+    rule.choose = lambda run, positions, sure: choose(
+        run, positions, [run.lifted(p, c, deviation) for p, c in zip(positions, sure)])
+    return rule
+
+
 def renoised(rule, seed=0):
     """The rule where masks of the block are noise, drawn anew at each step: what is
     committed stays. The mask token is never drawn. After Diffusers'

@@ -76,18 +76,20 @@ class Run:
             some += weight if decoded(p) else 0
         return some / every
 
+    def lifted(self, position, confidence, deviation):
+        """A prediction's confidence as what is decoded near its position lifts it."""
+        share = self.decoded_near(position, deviation)
+        if confidence >= 0:
+            return confidence * share
+        return confidence / share if share else -sys.float_info.max
+
     def most_confident(self, positions, count, near=None):
         """Of these the `count` masked ones whose last prediction was the surest; without one
         they come last, equals from left to right. near: as a deviation, what is decoded near
         a position counts."""
         def sure(p):
             found = self.sure.get(p, float("-inf"))
-            if near is None or p not in self.sure:
-                return found
-            share = self.decoded_near(p, near)
-            if found >= 0:
-                return found * share
-            return found / share if share else -sys.float_info.max
+            return found if near is None or p not in self.sure else self.lifted(p, found, near)
         order = sorted(set(positions) & set(self.undecoded()), key=lambda p: (-sure(p), p))
         return sorted(order[:count])
 

@@ -252,7 +252,7 @@ class TextTest(unittest.TestCase):
                         undecoded(first=1) | block.confident(2) | committed(last=1)), confidence=0.5),
                     layers=[4, 8]) + recompute(block) + attend(),
                 "d2-cache": reuse("kv") + recompute(all_positions, on=start) + recompute(
-                    certain | (all_positions - certain).attended(0.1)) + attend(),
+                    certain | (all_positions - certain).attended(0.1)) + commit(near=10) + attend(),
                 "elastic-cache": reuse("kv", "output", "ffn") + recompute(all_positions, on=first(1)) +
                 recompute(all_positions, on=heddle.drift(0.9, 64, layer=-24, attention=True), layers=(-24, -1)) +
                 recompute(all_positions, on=heddle.drift(0.9, 64, layer=-12, attention=True), layers=(-12, -1)) +
@@ -657,7 +657,9 @@ class WrongTest(unittest.TestCase):
         self.assertIn("commit even_above(0.5, strictly) revoke(below = 0.1, by = row)",
                       str(schedule("a", commit("even_above", 0.5, strictly=True, revoke=0.1, revoke_by="row"))))
         self.assertIn("commit factor(2/1) at_most(share = 0.5, most = 8)", str(schedule("a", commit("factor", 2, at_most=0.5, most=8))))
-        for wrong, why in (({"revoke_by": "shadow"}, "give revoke, too"), ({"fewer_than": "step"}, "give revoke, too"),
+        self.assertIn("commit above(0.5) near(10) at_most(share = 0.5)",
+                      str(schedule("a", commit("above", 0.5, near=10, at_most=0.5))))
+        for wrong, why in (({"near": 0.5}, "near: expected a whole number"), ({"revoke_by": "shadow"}, "give revoke, too"), ({"fewer_than": "step"}, "give revoke, too"),
                            ({"least": 5}, "give at_most, too"), ({"strictly": True}, "'quota' takes no strictly")):
             with self.assertRaisesRegex(TypeError, why):
                 commit(**wrong)

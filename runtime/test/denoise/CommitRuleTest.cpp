@@ -345,6 +345,22 @@ TEST(SequenceRun, RemembersTheLastPredictionOfAMask) {
   EXPECT_EQ(confidence()[2], 0.75);
 }
 
+/// By the worked example of docs/Spec/Rows.md: of positions behind decoded ones
+/// the first three have the shares 0.30, 0.06 and 0.005.
+TEST(SequenceRun, LiftsConfidencesAtStepsWhoseRuleDoes) {
+  bundle::DatedCommit first = bestFirst();
+  first.rule.near = 1;
+  SequenceRun run(prompt, sixInTwoBlocks, config(), {}, {first});
+  EXPECT_NEAR(run.lifted(2, 1), 0.30, 0.005);
+  EXPECT_NEAR(run.lifted(3, 0.5), 0.03, 0.005);
+  EXPECT_NEAR(run.lifted(4, 1), 0.005, 0.001);
+  EXPECT_NEAR(run.lifted(2, -0.3), -1, 0.02);
+  run.commit(4, 7);
+  EXPECT_NEAR(run.lifted(3, 1), 0.30, 0.005) << "from both sides";
+  run.advance();
+  EXPECT_EQ(run.lifted(3, 0.75), 0.75) << "the other rule says nothing of it";
+}
+
 TEST(SequenceRun, NothingIsRevocableAtStepsWhoseRuleDoesNotSaySo) {
   bundle::DatedCommit first = bestFirst();
   bundle::CommitRule rule = ruleOf(Kind::Above);

@@ -165,6 +165,24 @@ TEST(Verify, GoesByTheNoiseOfEachStep) {
       }
 }
 
+/// What a step drafts stands near what the steps behind it draft.
+TEST(Verify, LiftsConfidencesAsEachStepDoes) {
+  for (float told : {0.0f, 0.1f, 1.0f})
+    for (Kind kind : {Kind::Quota, Kind::Best})
+      for (int64_t near : {1, 3, 50}) {
+        SCOPED_TRACE(std::to_string(told) + " told, near " +
+                     std::to_string(near));
+        FakeModel model;
+        model.told = told;
+        bundle::Manifest program = programOf(kind, 3, 1);
+        program.commit.near = near;
+        const auto [passes, all] =
+            compare(model, program, optionsOf(12, 12, 12));
+        if (told == 0)
+          EXPECT_EQ(passes, 1 + (all - 1 + 3) / (1 + 3));
+      }
+}
+
 TEST(Verify, StepsByTimesThatCommitNothingTakeNoPass) {
   for (TransferRule rule : {TransferRule::MaskgitPlus, TransferRule::Entropy})
     for (double noise : {0.0, 0.3})

@@ -108,6 +108,16 @@ heddle.schedule @shadows {
   attend dense
 }
 
+// CHECK-LABEL: heddle.schedule @lifted
+heddle.schedule @lifted {
+  %c = cadence every(2)
+  // CHECK: commit best(2) on %{{[a-z0-9_]+}} near(1){{$}}
+  commit best(2) near(1) on %c
+  // CHECK: commit above(0.9) near(10) at_most(share = 0.5){{$}}
+  commit above(0.9) at_most(share = 1/2) near(10)
+  attend dense
+}
+
 // CHECK-LABEL: heddle.schedule @limits
 heddle.schedule @limits {
   %c = cadence every(2)

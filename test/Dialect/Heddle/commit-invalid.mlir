@@ -604,3 +604,27 @@ heddle.schedule @M14 {
   commit above(0.6) revoke(below = 0.9, fewer_than = step_before)
   attend dense
 }
+
+// -----
+
+heddle.schedule @M16 {
+  // expected-error@+1 {{goes by an order that is drawn before the run, and not by confidences, which `near` would lift; leave `near` out, or commit by confidence}}
+  commit random_order near(10)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M16 {
+  // expected-error@+1 {{bounds a sum of entropies, which is none of what `near` makes of them; leave `near` out, or commit by probability}}
+  commit entropy(0.1) near(10)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @M2 {
+  // expected-error@+1 {{the deviation of near must be at most 1024, found 1025}}
+  commit quota near(1025)
+  attend dense
+}

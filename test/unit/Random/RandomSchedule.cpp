@@ -261,6 +261,11 @@ private:
   /// How what is decoded near a position lifts a confidence, if it does.
   std::string near() { return below(2) ? "" : ", near = " + number(1, 12); }
 
+  /// The same of the confidences that a commit goes by.
+  std::string lifted() {
+    return below(4) ? "" : " near(" + number(1, 12) + ")";
+  }
+
   /// The weight of confidence beside a cosine, if there is one.
   std::string weight() {
     return below(2) ? "" : ", confidence = " + oneOf({"1/2", "0.1", "1"});
@@ -282,7 +287,8 @@ private:
     static const char *const rules[] = {"quota", "timesteps", "even",
                                         "even_above(1/2)",
                                         "even_above(1/2, strictly)"};
-    std::string rule = "commit " + (below(2) ? oneOf(rules) : sure());
+    std::string rule =
+        "commit " + (below(2) ? oneOf(rules) + lifted() : sure());
     if (mayRevoke && below(5) == 0)
       rule += revoke();
     if (mayEdit && below(4) == 0)
@@ -299,8 +305,10 @@ private:
   /// A rule that takes as many as the run's confidences say, or a number.
   std::string sure() {
     std::string rule =
-        oneOf({"above(0.9)", "above(1/50, strictly)", "factor(5/4)",
-               "factor(1, last_alone)", "best(2)", "entropy(3)"});
+        below(6) ? oneOf({"above(0.9)", "above(1/50, strictly)", "factor(5/4)",
+                          "factor(1, last_alone)", "best(2)"}) +
+                       lifted()
+                 : "entropy(3)";
     if (below(4) == 0)
       rule += " at_most(share = " + oneOf({"0.7", "1/8", "1/1"}) +
               (below(2) ? ", least = " + number(1, 3) : "") +
@@ -344,7 +352,7 @@ private:
                                         "even"};
     if (below(3) == 0)
       add("commit " + oneOf(rules) + onSome(/*byDrift=*/false));
-    add("commit " + oneOf(rules) + oneOf({"", "", " renoise"}) +
+    add("commit " + oneOf(rules) + lifted() + oneOf({"", "", " renoise"}) +
         " verify(drafts = " + number(1, 4) + ")" +
         oneOf({"", "", " stop(eos)", " passes(at_least = 2)"}));
   }

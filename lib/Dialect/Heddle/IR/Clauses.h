@@ -77,6 +77,10 @@ void clausesOf(V &v, Heard<V, ::heddle::bundle::CommitRule> &x) {
   if (v.takes("within"))
     v.clause("within", true, [](auto &v) { v.loneValue("within"); });
   v.operand("on");
+  v.clause("near", x.lifts(), [&x](auto &v) {
+    v("deviation", x.near,
+      detail::Lone{detail::Range{1, ::heddle::bundle::maxNear}});
+  });
   v.clause("at_most", x.isLimited(), [&x](auto &v) { detail::limiting(v, x); });
   v.clause("revoke", x.revokes(), [&x](auto &v) {
     detail::revoking(v, x);

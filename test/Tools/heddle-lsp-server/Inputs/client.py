@@ -197,7 +197,7 @@ def test_completion(server):
     check("%x = select columns(keep = 1/5, group = 32) by ^", exactly=["mean_probability", "mean_logit"])
     check("%x = positions ^", has=words_of("positions"), lacks=["first", "%p"])
     check("commit ^", has=words_of("commit"), lacks=["within", "stop", "kv"])
-    check("commit quota ^", has=["within", "on", "renoise", "stop"], lacks=["quota", "above"])
+    check("commit quota ^", has=["within", "on", "near", "renoise", "stop"], lacks=["quota", "above"])
     check("commit above(0.6, ^", exactly=["strictly"])
     check("commit above(0.6) at_most(share = 0.7, ^", exactly=["least", "most"])
     check("commit above(0.6) revoke(below = 0.9, ^", exactly=["by", "fewer_than"])

@@ -747,6 +747,7 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
     |---|---|
     | `within(%positions)` | of these positions only |
     | `on %a and %b` | at the steps that all of these cadences have |
+    | `near(s)` | confidences count times the share of what stands near that is decoded, by a Gaussian of standard deviation s, in positions, as those of `confident(n, near = s)` do |
     | `at_most(share = r, least = a, most = b)` | of m candidates at most floor(r m), but a if that is less, and b if it is more; `least` is 1 and `most` is without bound where they are not given |
     | `revoke(below = r)` | of the block's tokens that earlier steps committed those whose probability is now below r become masks again, the least probable first, fewer than the step commits |
     | `revoke(below = r, by = shadow)` | the same by the probability in a second view of the block, of masks, that the step computes besides: its rows attend to the sequence, each without the position that it predicts, and to each other, and no other row attends to them |
@@ -770,6 +771,7 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
     commit above(0.7) edit(above = 0.5, further = 16)
     commit above(0.95) renoise
     commit best(1) within(%first) on %start
+    commit quota near(10)
     commit quota within(%active) stop(eos)
     commit quota verify(drafts = 3)
     ```
@@ -777,7 +779,7 @@ def Heddle_CommitOp : Heddle_ProgramOp<"commit", [
     Source: Fast-dLLM (above, factor; released code: last_alone, timesteps,
     even_above, passes), LLaDA (even), Window-Diffusion (within, stop), dKV-Cache (random_order),
     WINO (revoke; released code: strictly, at_most, by, fewer_than), FreeDave, SSD (verify), LLaDA2.1 (edit),
-    EB-Sampler (entropy), DiffusionGemma's samplers (renoise).
+    EB-Sampler (entropy), DiffusionGemma's samplers (renoise), d2Cache (near).
   }];
   let arguments = (ins Heddle_CommitRuleAttr:$rule,
                        Optional<Heddle_PositionsType>:$within,

@@ -656,7 +656,8 @@ shed.kernel @fetched attention element(bf16) head_dim(128) tiling(#shed.wgmma_ti
 // A block goes on to further tiles of rows: an outer loop takes turns, of all heads
 // and tiles. It loads the queries of all of the block's warpgroups, by a map of
 // their own; each multiplies its rows. Blocks of a cluster take neighbouring tiles,
-// and count by their cluster's number.
+// and count by their cluster's number. The last tasks may have 128 rows instead of
+// 192, and warpgroups without rows are idle.
 // CHECK-LABEL: llvm.func @persistent
 // CHECK-SAME: heddle.persistent = 1
 // CHECK-SAME: cluster = 2, turn_stages = 2>
@@ -665,9 +666,13 @@ shed.kernel @fetched attention element(bf16) head_dim(128) tiling(#shed.wgmma_ti
 // CHECK: scf.for %[[TURN:[a-z0-9]+]] =
 // CHECK: %[[BEFORE:.*]] = arith.muli %[[TURN]], %[[STEP]]
 // CHECK: %[[OWN:.*]] = arith.addi %[[TASK]], %[[BEFORE]]
-// CHECK: %[[HEAD:.*]] = arith.divui %[[OWN]],
+// CHECK: %[[SHORT:.*]] = arith.cmpi sge, %[[OWN]],
+// CHECK: %[[NUMBER:.*]] = arith.select %[[SHORT]], %{{.*}}, %[[OWN]]
+// CHECK: %[[HEAD:.*]] = arith.divui %[[NUMBER]],
+// CHECK: arith.select %[[SHORT]], %c128_i32{{.*}}, %c192_i32
 // CHECK: %[[GROUP:.*]] = warp.warpgroup
 // CHECK: %[[FROM:.*]] = arith.shli %[[GROUP]],
+// CHECK: warp.idle
 // CHECK: %[[Q:.*]] = warp.load {{.*}} map({{.*}}) : <1>, <192, 128, bf16>
 // CHECK: warp.negate %[[Q]] from %[[FROM]] if
 // CHECK: scf.for

@@ -203,33 +203,98 @@ void AttentionTask::loadArguments(WarpBuilder &v) {
 
 /// Blocks share out the tiles of rows of all heads, turn by turn, those of a
 /// head one after the other, so that its keys stay in the cache. What a tile's
-/// rows get does not depend on how many blocks there are. Blocks of a cluster
-/// take neighbouring tiles of one head.
+/// rows get does not depend on how many blocks there are, nor on how many of a
+/// tile's warpgroups have rows. Blocks of a cluster take neighbouring tiles of
+/// one head.
 void AttentionTask::openTasks(WarpBuilder &v) {
-  const bool clustered = tiling.getCluster() > 1;
-  const int64_t together = taskRows * tiling.getCluster();
-  Value block = clustered ? v.clusterId() : v.blockId(NVVMBuilder::Axis::X);
-  Value step = clustered ? v.clusters() : v.gridSize(NVVMBuilder::Axis::X);
+  const int64_t cluster = tiling.getCluster();
+  Value block = cluster > 1 ? v.clusterId() : v.blockId(NVVMBuilder::Axis::X);
+  Value step = cluster > 1 ? v.clusters() : v.gridSize(NVVMBuilder::Axis::X);
   Value heads = field(v, v.i32(), offsetof(abi::AttentionArgs, heads));
+  const int64_t together = taskRows * cluster;
   Value ofHead = v.quotient(v.add(hasLists ? n : rows, together - 1), together);
-  Value left = v.greatest(v.sub(v.mul(heads, ofHead), block), v.word(0));
+  std::optional<ShortTiles> shorter;
+  if (hasShortTiles())
+    shorter = findShortTiles(v, heads, step, ofHead);
+  Value tasks = shorter ? shorter->tasks : v.mul(heads, ofHead);
+  Value left = v.greatest(v.sub(tasks, block), v.word(0));
   Value turns = v.quotient(v.add(left, v.add(step, -1)), step);
   v.loop(v.word(0), turns, 1, [&](Value turn) {
     Value own = v.add(block, v.mul(turn, step));
-    listRow = head = v.quotient(own, ofHead);
-    Value first = v.mul(v.sub(own, v.mul(head, ofHead)), tiling.getCluster());
+    auto tileOf = [&](Value number, Value ofHead) {
+      head = v.quotient(number, ofHead);
+      return v.sub(number, v.mul(head, ofHead));
+    };
+    tileRows = v.word(taskRows);
+    Value first;
+    if (!shorter) {
+      first = v.mul(tileOf(own, ofHead), together);
+    } else {
+      // Of a head they come behind the others.
+      Value isShort = v.compare(CmpIPredicate::sge, own, shorter->before);
+      Value tile =
+          tileOf(v.select(isShort, v.sub(own, shorter->before), own),
+                 v.select(isShort, shorter->ofHead, shorter->othersOfHead));
+      tileRows = v.select(isShort, v.word(shortRows()), tileRows);
+      first = v.add(
+          v.mul(v.select(isShort, shorter->othersOfHead, tile), together),
+          v.select(isShort, v.mul(tile, shortRows() * cluster), v.word(0)));
+    }
+    listRow = head;
     openTile(v, first,
-             clustered ? v.both(v.blockId(NVVMBuilder::Axis::X),
-                                tiling.getCluster() - 1)
-                       : Value());
+             cluster > 1 ? v.both(v.blockId(NVVMBuilder::Axis::X), cluster - 1)
+                         : Value());
   });
 }
 
+/// Which tiles have rows for all warpgroups but one, so that the last turn's
+/// blocks do not stand still while others still compute (wave quantization): a
+/// tile takes as long as it has warpgroups with rows.
+///
+/// 4,096 rows of 32 heads are of 64 warpgroups each, 11 tasks of a cluster's 6:
+/// 352 for 66 clusters are 6 turns, which could have 36 of a cluster's
+/// warpgroups and have 31. So two turns may be short: each head has 8 tasks of
+/// 6 and 4 of 4, and the clusters 4 turns of the former and 2 of the latter.
+AttentionTask::ShortTiles AttentionTask::findShortTiles(WarpBuilder &v,
+                                                        Value heads, Value step,
+                                                        Value ofHead) {
+  const int64_t cluster = tiling.getCluster(),
+                most = cluster * tiling.getConsumers();
+  auto inPieces = [&](Value count, Value of) {
+    return v.quotient(v.add(count, v.add(of, -1)), of);
+  };
+  Value warpgroups = inPieces(rows, v.word(warp::warpgroupRows));
+  Value turns = inPieces(v.mul(heads, ofHead), step);
+  Value unused =
+      v.sub(v.mul(v.mul(turns, step), most), v.mul(heads, warpgroups));
+  Value shortTurns = v.least(v.quotient(unused, v.mul(step, cluster)), turns);
+  // Of each head as many.
+  Value some = v.quotient(v.mul(shortTurns, step), heads);
+  Value others = inPieces(
+      v.greatest(v.sub(warpgroups, v.mul(some, most - cluster)), v.word(0)),
+      v.word(most));
+  // In a batch the next sequence's blocks fill what one's last turn leaves.
+  Value gains = v.both(v.compare(CmpIPredicate::eq,
+                                 v.gridSize(NVVMBuilder::Axis::Z), int64_t(1)),
+                       v.compare(CmpIPredicate::sle, v.mul(heads, others),
+                                 v.mul(v.sub(turns, shortTurns), step)));
+  some = v.select(gains, some, v.word(0));
+  others = v.select(gains, others, ofHead);
+  ShortTiles result;
+  result.before = v.mul(heads, others);
+  result.tasks = v.add(result.before, v.mul(heads, some));
+  result.othersOfHead = others;
+  result.ofHead = some;
+  return result;
+}
+
 /// Of the rows of this block's tile. A persistent one's is number `which`, if
-/// not 0, of its cluster's, which begin at tile `first`.
+/// not 0, of its cluster's, whose rows begin at `first`.
 void AttentionTask::openTile(WarpBuilder &v, Value first, Value which) {
-  task = which ? v.add(first, which) : first;
-  if (!isPersistent()) {
+  if (isPersistent()) {
+    tileStart = which ? v.add(first, v.mul(which, tileRows)) : first;
+    task = v.quotient(tileStart, taskRows);
+  } else {
     task = v.blockId(NVVMBuilder::Axis::X);
     listRow = head = v.blockId(NVVMBuilder::Axis::Y);
     if (sharedLists)
@@ -238,15 +303,18 @@ void AttentionTask::openTile(WarpBuilder &v, Value first, Value which) {
       share = v.remainder(task, tiling.getKeyShares());
       task = v.quotient(task, tiling.getKeyShares());
     }
+    tileStart = v.mul(task, taskRows);
+    tileRows = v.word(taskRows);
   }
   findRows(v);
   clusterRows = {taskRow, taskEnd};
-  if (which) {
-    Value row = v.mul(first, taskRows);
-    clusterRows = {row,
-                   v.least(v.add(row, taskRows * tiling.getCluster()), rows)};
-  }
+  if (which)
+    clusterRows = {
+        first,
+        v.least(v.add(first, v.mul(tileRows, tiling.getCluster())), rows)};
   findHead(v);
+  if (hasShortTiles())
+    warp::IdleOp::create(v.b, v.compare(CmpIPredicate::sge, firstRow, taskEnd));
   moveBody(v);
   if (!queries)
     return;
@@ -284,7 +352,6 @@ void AttentionTask::findTask(WarpBuilder &v) {
 /// Returns from the kernel where the tile has no rows, unless its block goes on
 /// to others.
 void AttentionTask::findRows(WarpBuilder &v) {
-  tileStart = v.mul(task, taskRows);
   taskRow = tileStart;
   Value end = packed ? v.mul(rows, packed) : rows;
   if (hasLists) {
@@ -310,7 +377,7 @@ void AttentionTask::findRows(WarpBuilder &v) {
             : taskRow;
     v.returnIf(v.compare(CmpIPredicate::sge, firstOfCluster, end));
   }
-  taskEnd = v.least(v.add(taskRow, taskRows), end);
+  taskEnd = v.least(v.add(taskRow, tileRows), end);
   if (active)
     warp::ActiveOp::create(v.b, active);
 }

@@ -61,6 +61,12 @@ public:
   }
   /// Whether blocks go on to further tiles of rows.
   bool isPersistent() const { return tiling.getQueryStages() > 0; }
+  /// Whether some tiles may have rows for all warpgroups but one; with two the
+  /// other one would be left alone.
+  bool hasShortTiles() const {
+    return isPersistent() && !hasLists && tiling.getConsumers() > 2;
+  }
+  int64_t shortRows() const { return taskRows - warp::warpgroupRows; }
   /// Of each key, or null where key j stands at j.
   Value positions(WarpBuilder &v) const;
 
@@ -79,7 +85,8 @@ public:
   Value firstTile, active; ///< the block's warpgroups of a task's
   Value batch;     ///< heads from `head` on, where a warpgroup has several
   Value share;     ///< which of the tile's keys, with `key_shares`
-  Value tileStart; ///< the tile's first place, where it has lists
+  Value tileStart; ///< the tile's first row, or place where it has lists
+  Value tileRows;  ///< the most that it has
   Value taskRow, taskEnd; ///< the tile's rows
   KeyRange clusterRows;   ///< those of all tiles of the cluster
   Value hasRows;          ///< whether there are any, where blocks go on without
@@ -98,6 +105,15 @@ private:
   LogicalResult verifyForm(shed::ForKeysOp loop);
   void loadArguments(WarpBuilder &v);
   void openTasks(WarpBuilder &v);
+  /// What follows from how many tiles are short, all i32.
+  struct ShortTiles {
+    Value tasks;        ///< of blocks, or of clusters
+    Value before;       ///< tasks that are not short
+    Value othersOfHead; ///< of these a head's
+    Value ofHead;       ///< the short ones
+  };
+  ShortTiles findShortTiles(WarpBuilder &v, Value heads, Value step,
+                            Value ofHead);
   void openTile(WarpBuilder &v, Value first, Value which);
   void findTask(WarpBuilder &v);
   void findRows(WarpBuilder &v);

@@ -15,6 +15,9 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/CodeGen/MachineModuleInfo.h"
+#include "llvm/CodeGen/Passes.h"
+#include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -74,6 +77,29 @@ static void simplify(llvm::Module &module, llvm::TargetMachine &machine,
 }
 
 /// Lowers, simplifies and emits the one kernel of `module`, which is consumed.
+/// Adds what addPassesToEmitFile() does, which no pass can be left out of.
+/// False if the target has no code generator.
+static bool addCodegen(llvm::legacy::PassManager &passes,
+                       llvm::TargetMachine &machine,
+                       llvm::raw_pwrite_stream &out,
+                       const KernelCompiler &compiler) {
+  llvm::TargetPassConfig *config = machine.createPassConfig(passes);
+  auto *functions = new llvm::MachineModuleInfoWrapperPass(&machine);
+  config->setDisableVerify(true);
+  compiler.configure(*config);
+  passes.add(config);
+  passes.add(functions);
+  if (config->addISelPasses())
+    return false;
+  config->addMachinePasses();
+  config->setInitialized();
+  if (machine.addAsmPrinter(passes, out, nullptr, compiler.form(),
+                            functions->getMMI().getContext()))
+    return false;
+  passes.add(llvm::createFreeMachineFunctionPass());
+  return true;
+}
+
 static FailureOr<std::string> compile(ModuleOp module,
                                       const KernelCompiler &compiler) {
   compiler.prepare(module);
@@ -99,7 +125,7 @@ static FailureOr<std::string> compile(ModuleOp module,
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
-  if (machine->addPassesToEmitFile(passes, stream, nullptr, compiler.form()))
+  if (!addCodegen(passes, *machine, stream, compiler))
     return module.emitError() << "code can't be written to a file";
   passes.run(*code);
   return std::string(bytes.data(), bytes.size());

@@ -2,10 +2,12 @@
 // RUN: heddle-opt %s --warp-specialize-roles --warp-verify-pipelines | FileCheck %s
 // RUN: split-file %S/Inputs/active.mlir %t && not heddle-opt %t/late.mlir --warp-specialize-roles 2>&1 | FileCheck %s --check-prefix=LATE
 // RUN: not heddle-opt %t/meets.mlir --warp-specialize-roles 2>&1 | FileCheck %s --check-prefix=MEETS
+// RUN: not heddle-opt %t/idle.mlir --warp-specialize-roles 2>&1 | FileCheck %s --check-prefix=PLACE
 // RUN: not heddle-opt %s --warp-specialize-roles --warp-verify-pipelines=shared-of-block=100000 2>&1 | FileCheck %s --check-prefix=SMALL
 
 // LATE: 'warp.active' op does not come before all other ops of its level
 // MEETS: 'warp.meet' op waits for all warpgroups, of which only some have work
+// PLACE: 'warp.idle' op is not in a loop of turns, in front of its loops over tiles
 // SMALL: 'warp.roles' op needs 131120 bytes of shared memory; there are 100000 (scores)
 
 // One stream of control becomes two: a warpgroup that only brings tiles, and
@@ -212,6 +214,50 @@ llvm.func @some_have_work(%keys: !llvm.ptr<1>, %count: i32, %n: i32, %stride: i6
   llvm.return
 }
 
+// In a turn a warpgroup may have no rows: it computes none of the turn's tiles, but
+// waits for each and releases it in a loop behind the one that computes, so that
+// the ring goes on for the others. Its lanes meet before one of them releases.
+// CHECK-LABEL: llvm.func @idle
+// CHECK: %[[RING:.*]] = warp.ring
+// CHECK: } consumers 3 registers 160 {
+// CHECK: ^bb0(%[[GROUP:.*]]: i32):
+// CHECK:   scf.for %{{.*}} iter_args(%[[BEFORE:.*]] = %{{.*}})
+// CHECK:     %[[IDLE:.*]] = arith.cmpi sge, %[[GROUP]], %[[ROWS:[a-z0-9]+]]
+// CHECK-NOT: warp.idle
+// CHECK:     %[[OWN:.*]] = arith.select %[[IDLE]], %{{.*}}, %[[N:[a-z0-9]+]]
+// CHECK:     scf.for %{{[a-z0-9]+}} = %{{.*}} to %[[OWN]]
+// CHECK:       warp.multiply
+// CHECK:     scf.for %[[T:[a-z0-9]+]] = %[[OWN]] to %[[N]]
+// CHECK:       %[[TILE:.*]] = arith.addi %[[T]], %[[BEFORE]]
+// CHECK:       warp.await %[[RING]][%[[TILE]]]
+// CHECK:       nvvm.bar.warp.sync
+// CHECK-NEXT:  warp.release %[[RING]][%[[TILE]]]
+// CHECK:     warp.store_column
+llvm.func @idle(%keys: !llvm.ptr<1>, %rows: i32, %n: i32, %turns: i32, %stride: i64)
+    attributes {nvvm.kernel, warp.pipeline = #warp.pipeline<consumers = 3, stages = 2, producer_registers = 32, consumer_registers = 160>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %zero = arith.constant 0.0 : f32
+  scf.for %turn = %c0 to %turns step %c1 : i32 {
+    %group = warp.warpgroup
+    %none = arith.cmpi sge, %group, %rows : i32
+    warp.idle %none
+    %q = warp.load %keys[%group] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    %sum = warp.splat %zero : !warp.fragment<1, f32>
+    %r = scf.for %t = %c0 to %n step %c1 iter_args(%c = %sum) -> (!warp.fragment<1, f32>) : i32 {
+      %first = arith.shli %t, %c7 : i32
+      %k = warp.load %keys[%first] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      %m = warp.reduce add %s into %c : !warp.fragment<1, f32> : !warp.fragment<128, f32> -> !warp.fragment<1, f32>
+      scf.yield %m : !warp.fragment<1, f32>
+    }
+    warp.store_column %r, %keys[%group] limit(%n) : !warp.fragment<1, f32>, !llvm.ptr<1>
+  }
+  llvm.return
+}
+
 // What is loaded once a turn has a ring of its own where the pipeline has stages
 // for it: queries of the next turn come while those of this one are multiplied.
 // Turns have tiles in different numbers. Each warpgroup reads its part.
@@ -234,6 +280,7 @@ llvm.func @some_have_work(%keys: !llvm.ptr<1>, %count: i32, %n: i32, %stride: i6
 // CHECK:       %[[K:.*]] = warp.await %[[RING]]
 // CHECK:       warp.multiply %[[Q]] from %[[FROM]], %[[K]] transposed
 // CHECK:     }
+// CHECK:     nvvm.bar.warp.sync
 // CHECK-NEXT: warp.release %[[QUERIES]][%[[TURN]]]
 llvm.func @queries(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %many: i32, %n: i32, %stride: i64)
     attributes {nvvm.kernel, warp.pipeline = #warp.pipeline<consumers = 2, stages = 2, producer_registers = 40, consumer_registers = 232, turn_stages = 2>} {

@@ -11,6 +11,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <utility>
 
 using namespace heddle::test;
@@ -752,9 +753,10 @@ bool PtxMachine::execute(Warp &warp, const PtxInstruction &op, uint32_t mask) {
 //===----------------------------------------------------------------------===//
 
 /// One instruction of a warp, for lanes that stand at the same place: those
-/// furthest behind, unless it takes the others. False if the warp waits.
+/// furthest behind, unless it takes the others or they wait. False if the warp
+/// waits.
 bool PtxMachine::step(Warp &warp) {
-  int64_t at = -1;
+  std::set<int64_t> places;
   uint32_t live = 0;
   for (int lane = 0; lane < lanes; ++lane)
     if (!warp.done[lane])
@@ -775,15 +777,20 @@ bool PtxMachine::step(Warp &warp) {
   };
   for (int lane = 0; lane < lanes; ++lane) {
     const int64_t pc = warp.pc[lane];
-    if ((live >> lane & 1) && (at < 0 || pc < at) &&
-        (!isShared(pc) || maskAt(pc) == live))
-      at = pc;
+    if ((live >> lane & 1) && (!isShared(pc) || maskAt(pc) == live))
+      places.insert(pc);
   }
-  if (at < 0)
+  if (places.empty())
     throw PtxError("lanes of warp " + std::to_string(warp.number) +
                    " have parted before an instruction of the whole warp");
+  return std::any_of(places.begin(), places.end(),
+                     [&](int64_t at) { return stepAt(warp, at, maskAt(at)); });
+}
+
+/// The same for these lanes, which stand at instruction `at`.
+bool PtxMachine::stepAt(Warp &warp, int64_t at, uint32_t mask) {
   const PtxInstruction &op = program.instructions[at];
-  uint32_t mask = maskAt(at), runs = mask;
+  uint32_t runs = mask;
   try {
     if (op.guard >= 0)
       for (int lane = 0; lane < lanes; ++lane)

@@ -158,6 +158,7 @@ private:
   };
 
   bool step(Warp &warp);
+  bool stepAt(Warp &warp, int64_t at, uint32_t mask);
   bool execute(Warp &warp, const PtxInstruction &op, uint32_t mask);
   bool executeMemory(Warp &warp, const PtxInstruction &op, uint32_t mask);
   bool executeWarp(Warp &warp, const PtxInstruction &op, uint32_t mask);

@@ -37,6 +37,8 @@ public:
   }
   virtual llvm::PipelineTuningOptions tuning() const { return {}; }
   virtual llvm::ModulePassManager passes(llvm::PassBuilder &builder) const = 0;
+  /// Leaves out passes of code generation.
+  virtual void configure(llvm::TargetPassConfig &) const {}
   virtual llvm::CodeGenFileType form() const = 0;
 };
 

@@ -12,6 +12,7 @@
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace mlir::warp {
@@ -42,10 +43,10 @@ public:
     return count ? arith::AddIOp::create(b, loc, induction, count).getResult()
                  : induction;
   }
-  /// Adds those of a loop, behind it.
-  void add(OpBuilder &b, scf::ForOp loop) {
-    Value tiles = arith::MaxSIOp::create(b, loop.getLoc(), loop.getUpperBound(),
-                                         loop.getLowerBound());
+  /// Adds the `end` ones of a loop, behind it.
+  void add(OpBuilder &b, scf::ForOp loop, Value end) {
+    Value tiles =
+        arith::MaxSIOp::create(b, loop.getLoc(), end, loop.getLowerBound());
     count =
         count
             ? arith::AddIOp::create(b, loop.getLoc(), count, tiles).getResult()
@@ -63,7 +64,7 @@ public:
       : function(function), pipeline(pipeline), b(function.getContext()) {}
 
   LogicalResult run() {
-    if (failed(findPasses()) || failed(findActive()))
+    if (failed(findPasses()) || failed(findActive()) || failed(findIdle()))
       return failure();
     makeRings();
     divide();
@@ -79,6 +80,7 @@ public:
 private:
   LogicalResult findPasses();
   LogicalResult findActive();
+  LogicalResult findIdle();
   LogicalResult verifyTurns();
   void makeRings();
   void divide();
@@ -92,6 +94,8 @@ private:
   void fillRing(LoadOp load, RingOp ring, Value tile);
   void readRings();
   void readRing(LoadOp load, RingOp ring, Value tile);
+  void passTiles(scf::ForOp loop, TilesBefore &before);
+  void meetWarp(Location loc);
   Operation *lastWait(Value tile);
   void placeTiles();
 
@@ -132,6 +136,7 @@ private:
   scf::ForOp turns;              ///< a loop around those over tiles, or null
   SmallVector<LoadOp> turnLoads; ///< that are brought once a turn
   Value active;                  ///< how many warpgroups compute, or null: all
+  Value idle;                    ///< which leave out a turn's tiles, or null
   SmallVector<RingOp> rings, turnRings;
   SetVector<Operation *> needed; ///< by the producer, of the consumers' ops
   IRMapping mapping;             ///< to what the producer has
@@ -174,6 +179,22 @@ LogicalResult Specializer::findActive() {
   if (active && pipeline.getCluster() > 1)
     return function.emitOpError("has blocks that are to share tiles, and "
                                 "warpgroups without work");
+  return success();
+}
+
+LogicalResult Specializer::findIdle() {
+  SmallVector<IdleOp> found;
+  function.walk([&](IdleOp op) { found.push_back(op); });
+  for (IdleOp op : found) {
+    if (idle)
+      return op.emitOpError("is there twice; state it once");
+    if (!turns || op->getBlock() != turns.getBody() ||
+        !op->isBeforeInBlock(passes.front().loop))
+      return op.emitOpError("is not in a loop of turns, in front of its loops "
+                            "over tiles");
+    idle = op.getWhether();
+    op.erase();
+  }
   return success();
 }
 
@@ -420,7 +441,7 @@ void Specializer::producePass(Pass &pass, TilesBefore &before) {
   produce(*pass.loop.getBody(), tile, before);
   b.setInsertionPointAfter(loop);
   if (turns || cluster() > 1 || &pass != &passes.back())
-    before.add(b, loop);
+    before.add(b, loop, loop.getUpperBound());
 }
 
 void Specializer::fillRing(LoadOp load, RingOp ring, Value tile) {
@@ -448,14 +469,45 @@ void Specializer::readRings() {
         before.number(b, pass.loop.getLoc(), pass.loop.getInductionVar());
     for (auto [load, ring] : llvm::zip(pass.loads, rings))
       readRing(load, ring, number);
+    Value tiles = pass.loop.getUpperBound();
     b.setInsertionPointAfter(pass.loop);
+    if (idle)
+      passTiles(pass.loop, before);
     if (turns || &pass != &passes.back())
-      before.add(b, pass.loop);
+      before.add(b, pass.loop, tiles);
   }
   for (auto [load, ring] : llvm::zip(turnLoads, turnRings))
     readRing(load, ring, turns.getInductionVar());
   if (turns)
     turns.getBody()->getTerminator()->setOperand(0, before.all());
+}
+
+/// Has warpgroups that are idle compute no tile of the loop: they wait for all
+/// of them and release them behind it, so that it has no branch.
+void Specializer::passTiles(scf::ForOp loop, TilesBefore &before) {
+  Location loc = loop.getLoc();
+  b.setInsertionPoint(loop);
+  Value all = loop.getUpperBound();
+  Value own = arith::SelectOp::create(b, loc, idle, loop.getLowerBound(), all);
+  loop.setUpperBound(own);
+  b.setInsertionPointAfter(loop);
+  auto passing = scf::ForOp::create(b, loc, own, all, loop.getStep());
+  b.setInsertionPointToStart(passing.getBody());
+  Value number = before.number(b, loc, passing.getInductionVar());
+  for (RingOp ring : rings)
+    AwaitOp::create(b, loc, ring.getType().getTile(), ring, number);
+  meetWarp(loc);
+  for (RingOp ring : rings)
+    ReleaseOp::create(b, loc, ring, number);
+  b.setInsertionPointAfter(passing);
+}
+
+/// One lane releases a stage for its warp, whose others may be behind: still at
+/// the barrier of a tile whose phase would then be over. A wait for products
+/// brings them together, too.
+void Specializer::meetWarp(Location loc) {
+  Value all = arith::ConstantIntOp::create(b, loc, -1, 32);
+  NVVM::SyncWarpOp::create(b, loc, all);
 }
 
 /// A tile is there from right before its first use until right after the wait
@@ -471,7 +523,10 @@ void Specializer::readRing(LoadOp load, RingOp ring, Value number) {
   Value tile = AwaitOp::create(b, load.getLoc(), load.getResult().getType(),
                                ring, number);
   load.replaceAllUsesWith(tile);
-  b.setInsertionPointAfter(lastWait(tile));
+  Operation *last = lastWait(tile);
+  b.setInsertionPointAfter(last);
+  if (!isa<WaitOp>(last))
+    meetWarp(load.getLoc());
   ReleaseOp::create(b, load.getLoc(), ring, number);
   load.erase();
 }

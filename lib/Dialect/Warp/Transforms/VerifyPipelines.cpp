@@ -226,6 +226,25 @@ public:
     return success();
   }
 
+  /// Whether the loop of `op` passes all tiles of the last one or none, and
+  /// then counts in its place. `number`: the tile of `op`.
+  bool addRest(Operation *op, Value number) {
+    auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+    if (!last || !loop || loop.getLowerBound() != last.getUpperBound())
+      return false;
+    auto own = last.getUpperBound().getDefiningOp<arith::SelectOp>();
+    auto sum = number.getDefiningOp<arith::AddIOp>();
+    if (!own || own.getFalseValue() != loop.getUpperBound() ||
+        !matchPattern(own.getTrueValue(), m_Zero()) ||
+        !matchPattern(loop.getStep(), m_One()) ||
+        last->getBlock() != loop->getBlock() || !last->isBeforeInBlock(loop) ||
+        !sum || sum.getLhs() != loop.getInductionVar() ||
+        sum.getRhs() != before)
+      return false;
+    last = loop;
+    return true;
+  }
+
   /// Checks, behind the last loop, that turns go on counting.
   LogicalResult close(Operation *op) {
     if (!turns)
@@ -274,14 +293,19 @@ private:
 template <typename Fill>
 static LogicalResult verifyPhases(ArrayRef<Fill> fills,
                                   ArrayRef<AwaitOp> awaits) {
+  AwaitOp last = awaits.back();
   TileCount filled, read;
   DenseMap<Value, Value> known;
-  for (size_t i = 0; i < fills.size(); ++i) {
-    Fill fill = fills[i];
-    AwaitOp await = awaits[i];
+  for (Fill fill : fills) {
+    if (awaits.empty())
+      return fill.emitOpError("is in a loop more than what reads the ring");
+    AwaitOp await = awaits.consume_front();
     if (failed(filled.add(fill, fill.getTile())) ||
         failed(read.add(await, await.getTile())))
       return failure();
+    if (AwaitOp rest = awaits.empty() ? AwaitOp() : awaits.front();
+        rest && read.addRest(rest, rest.getTile()))
+      await = awaits.consume_front();
     if (!filled.turns != !read.turns ||
         (filled.turns && !same(filled.turns.getUpperBound(),
                                read.turns.getUpperBound(), known)))
@@ -295,8 +319,11 @@ static LogicalResult verifyPhases(ArrayRef<Fill> fills,
       return await.emitOpError("is in a loop of other length than that which "
                                "fills the ring");
   }
+  if (!awaits.empty())
+    return awaits.front()->emitOpError(
+        "is in a loop more than what fills the ring");
   return success(succeeded(filled.close(fills.back())) &&
-                 succeeded(read.close(awaits.back())));
+                 succeeded(read.close(last)));
 }
 
 /// Checks that blocks that share tiles count alike and ask for the same ones:
@@ -362,14 +389,13 @@ static LogicalResult verifyRing(RingOp ring, RolesOp roles) {
   auto releases = eachPass<ReleaseOp>(ring, roles);
   if (failed(awaits) || failed(releases))
     return failure();
-  auto differs = [&](size_t some) {
-    if (some == awaits->size())
+  auto differs = [&](size_t closed, size_t opened) {
+    if (closed == opened)
       return false;
-    ring.emitOpError("is opened and closed, or filled and read, in other "
-                     "numbers of loops");
+    ring.emitOpError("is opened and closed in other numbers of loops");
     return true;
   };
-  if (differs(releases->size()))
+  if (differs(releases->size(), awaits->size()))
     return failure();
   for (auto [await, release] : llvm::zip(*awaits, *releases)) {
     if (await.getTile() != release.getTile())
@@ -394,15 +420,14 @@ static LogicalResult verifyRing(RingOp ring, RolesOp roles) {
                             "than those that compute");
   if (cluster) {
     auto fetches = eachPass<FetchOp>(ring, roles);
-    if (failed(fetches) || differs(fetches->size()) ||
-        failed(verifyPhases<FetchOp>(*fetches, *awaits)))
+    if (failed(fetches) || failed(verifyPhases<FetchOp>(*fetches, *awaits)))
       return failure();
     return verifySharing(ring, roles, *fetches);
   }
   auto acquires = eachPass<AcquireOp>(ring, roles);
   auto publishes = eachPass<PublishOp>(ring, roles);
-  if (failed(acquires) || failed(publishes) || differs(acquires->size()) ||
-      differs(publishes->size()))
+  if (failed(acquires) || failed(publishes) ||
+      differs(publishes->size(), acquires->size()))
     return failure();
   for (auto [acquire, publish] : llvm::zip(*acquires, *publishes)) {
     if (acquire.getTile() != publish.getTile())

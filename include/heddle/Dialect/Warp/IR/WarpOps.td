@@ -185,6 +185,18 @@ def Warp_ActiveOp : Warp_Op<"active"> {
   let assemblyFormat = "$count attr-dict";
 }
 
+def Warp_IdleOp : Warp_Op<"idle"> {
+  let summary = "whether this warpgroup leaves out a turn's tiles";
+  let description = [{
+    In a loop of turns, in front of its loops over tiles: where `whether` holds
+    the warpgroup computes none of their tiles, so these loops give what they
+    begin with. Its block goes on as before: it waits for each tile and releases
+    it like the others.
+  }];
+  let arguments = (ins I1:$whether);
+  let assemblyFormat = "$whether attr-dict";
+}
+
 def Warp_WarpgroupOp : Warp_Op<"warpgroup", [Pure]> {
   let summary = "this warpgroup's number among those that compute";
   let results = (outs I32:$result);

@@ -18,11 +18,14 @@ def WarpSpecializeRoles : Pass<"warp-specialize-roles", "::mlir::ModuleOp"> {
     in it, and the consumers read the ring instead. A stage is released right
     after the wait for the last product that reads it. A loop of turns around
     these loops is in both roles, too, and carries how many tiles there were; what
-    it loads has a ring where the pipeline has `turn_stages`. Tiles and barriers
+    it loads has a ring where the pipeline has `turn_stages`; warpgroups that are
+    `warp.idle` in a turn wait for its tiles and release them in a loop behind
+    the one that computes. Tiles and barriers
     get their places in shared memory, and the function its threads and the bytes
     of it.
   }];
-  let dependentDialects = ["::mlir::warp::WarpDialect", "::mlir::scf::SCFDialect"];
+  let dependentDialects = ["::mlir::warp::WarpDialect", "::mlir::NVVM::NVVMDialect",
+                           "::mlir::scf::SCFDialect"];
 }
 
 def WarpVerifyPipelines : Pass<"warp-verify-pipelines", "::mlir::ModuleOp"> {

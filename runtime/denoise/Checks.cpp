@@ -157,13 +157,21 @@ Status checkSchedule(const bundle::Manifest &schedule,
   const bool byChance = timesteps
                             ? byQuota && timesteps->rule == TransferRule::Origin
                             : options.sampling.remasking == Remasking::Random;
+  const std::string chance =
+      "which positions a step commits is drawn for each (" +
+      std::string(timesteps ? "alg origin" : "remasking random") + ")";
   if (schedule.commit.verifies() && byChance)
-    return Error(
-        "the schedule verifies drafts, but which positions a step commits is "
-        "drawn for each (" +
-        std::string(timesteps ? "alg origin" : "remasking random") +
-        "), so that no earlier step says it; choose another rule, or a "
-        "schedule without `verify`");
+    return Error("the schedule verifies drafts, but " + chance +
+                 ", so that no earlier step says it; choose another rule, or a "
+                 "schedule without `verify`");
+  if (byChance && anyCommit(schedule, [](const bundle::CommitRule &rule) {
+        return rule.lifts() && rule.hasModelsConfidence();
+      }))
+    return Error("the schedule commits by confidences that what is near lifts, "
+                 "but " +
+                 chance +
+                 ", whatever they are; choose another rule, or a schedule "
+                 "without `near`");
   if (!options.commitOrder.empty() &&
       schedule.commit.kind != bundle::CommitRule::Kind::RandomOrder)
     return Error("an order of commits is given, but the schedule's commits do "

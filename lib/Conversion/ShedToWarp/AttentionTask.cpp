@@ -273,6 +273,11 @@ AttentionTask::ShortTiles AttentionTask::findShortTiles(WarpBuilder &v,
   Value others = inPieces(
       v.greatest(v.sub(warpgroups, v.mul(some, most - cluster)), v.word(0)),
       v.word(most));
+  // No more than have rows.
+  some = v.least(
+      some,
+      inPieces(v.greatest(v.sub(warpgroups, v.mul(others, most)), v.word(0)),
+               v.word(most - cluster)));
   // In a batch the next sequence's blocks fill what one's last turn leaves.
   Value gains = v.both(v.compare(CmpIPredicate::eq,
                                  v.gridSize(NVVMBuilder::Axis::Z), int64_t(1)),

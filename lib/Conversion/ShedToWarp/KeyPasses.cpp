@@ -128,6 +128,13 @@ static KeyPass passOf(WarpBuilder &v, const AttentionTask &t,
     }
     if (pass.skipped)
       pass.first = v.greatest(pass.first, pass.skipped);
+    if (!over.isUniform() && t.hasShortTiles()) {
+      // Where tiles of keys begin is not to follow from which rows share a
+      // tile.
+      Value from = pass.skipped ? pass.skipped : v.word(0);
+      pass.first =
+          v.add(from, v.mul(v.quotient(v.sub(pass.first, from), keys), keys));
+    }
     pass.skipped = {};
     pass.count = v.greatest(v.sub(pass.end, pass.first), v.word(0));
   }

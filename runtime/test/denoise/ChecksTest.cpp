@@ -55,6 +55,26 @@ TEST(CheckOptions, OrdersOfCommits) {
                                    "each is committed once");
 }
 
+TEST(CheckOptions, LiftedConfidencesAreNotDrawn) {
+  bundle::Manifest schedule;
+  schedule.commit.near = 10;
+  GenerateOptions options = {
+      .genLength = 8, .steps = 8, .blockLength = 8, .sampling = {}};
+  EXPECT_TRUE(checkSchedule(schedule, options));
+  options.sampling.remasking = Remasking::Random;
+  Status status = checkSchedule(schedule, options);
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().text().find("is drawn for each (remasking random), "
+                                       "whatever they are"),
+            std::string::npos)
+      << status.error().text();
+  schedule.commit.kind = bundle::CommitRule::Kind::Above;
+  schedule.commit.ratio = {1, 2};
+  EXPECT_TRUE(checkSchedule(schedule, options)) << "a probability is none";
+  schedule.commit = {};
+  EXPECT_TRUE(checkSchedule(schedule, options));
+}
+
 TEST(CheckOptions, NamesNumbersThatWouldWork) {
   EXPECT_EQ(optionsRefusal(100, 32, 100),
             "gen-length 100 is not a multiple of block-length 32; block-length "

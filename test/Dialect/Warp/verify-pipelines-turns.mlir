@@ -259,6 +259,7 @@ llvm.func @meets(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %many: i3
 llvm.func @passes(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %many: i32, %none: i1, %stride: i64) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
+  %all_lanes = arith.constant -1 : i32
   %ring = warp.ring {barriers = 65536 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<2, !warp.tile<64, 128, bf16>>
   warp.roles producer registers 40 {
     scf.for %turn = %c0 to %many step %c1 iter_args(%before = %c0) -> (i32) : i32 {
@@ -287,7 +288,98 @@ llvm.func @passes(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %many: i
       scf.for %t = %own to %n step %c1 : i32 {
         %number = arith.addi %t, %before : i32
         %k = warp.await %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+        nvvm.bar.warp.sync %all_lanes : i32
         warp.release %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+      }
+      %most = arith.maxsi %n, %c0 : i32
+      %all = arith.addi %before, %most : i32
+      scf.yield %all : i32
+    }
+  }
+  llvm.return
+}
+
+// -----
+
+// A lane that is behind would miss a phase.
+llvm.func @apart(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %many: i32, %none: i1, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ring = warp.ring {barriers = 65536 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<2, !warp.tile<64, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %turn = %c0 to %many step %c1 iter_args(%before = %c0) -> (i32) : i32 {
+      scf.for %t = %c0 to %n step %c1 : i32 {
+        %number = arith.addi %t, %before : i32
+        %into = warp.acquire %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+        warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+        warp.publish %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+      }
+      %most = arith.maxsi %n, %c0 : i32
+      %all = arith.addi %before, %most : i32
+      scf.yield %all : i32
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    scf.for %turn = %c0 to %many step %c1 iter_args(%before = %c0) -> (i32) : i32 {
+      %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+      %own = arith.select %none, %c0, %n : i32
+      scf.for %t = %c0 to %own step %c1 : i32 {
+        %number = arith.addi %t, %before : i32
+        %k = warp.await %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+        %f = warp.multiply %k, %q transposed : !warp.tile<64, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
+        %s = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
+        warp.release %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+      }
+      scf.for %t = %own to %n step %c1 : i32 {
+        %number = arith.addi %t, %before : i32
+        %k = warp.await %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+        // expected-error @+1 {{is of one lane for its warp, whose others may still wait for the stage; they do not meet in front of it}}
+        warp.release %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+      }
+      %most = arith.maxsi %n, %c0 : i32
+      %all = arith.addi %before, %most : i32
+      scf.yield %all : i32
+    }
+  }
+  llvm.return
+}
+
+// -----
+
+// A stage would be empty before it is full.
+llvm.func @early(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %many: i32, %none: i1, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ring = warp.ring {barriers = 65536 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<2, !warp.tile<64, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %turn = %c0 to %many step %c1 iter_args(%before = %c0) -> (i32) : i32 {
+      scf.for %t = %c0 to %n step %c1 : i32 {
+        %number = arith.addi %t, %before : i32
+        %into = warp.acquire %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+        warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+        warp.publish %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+      }
+      %most = arith.maxsi %n, %c0 : i32
+      %all = arith.addi %before, %most : i32
+      scf.yield %all : i32
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    scf.for %turn = %c0 to %many step %c1 iter_args(%before = %c0) -> (i32) : i32 {
+      %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+      %own = arith.select %none, %c0, %n : i32
+      scf.for %t = %c0 to %own step %c1 : i32 {
+        %number = arith.addi %t, %before : i32
+        %k = warp.await %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+        %f = warp.multiply %k, %q transposed : !warp.tile<64, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
+        %s = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
+        warp.release %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+      }
+      scf.for %t = %own to %n step %c1 : i32 {
+        %number = arith.addi %t, %before : i32
+        // expected-error @+1 {{does not come after warp.await in its block}}
+        warp.release %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+        %k = warp.await %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
       }
       %most = arith.maxsi %n, %c0 : i32
       %all = arith.addi %before, %most : i32
@@ -343,6 +435,7 @@ llvm.func @leaves(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %many: i
 llvm.func @halves(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %many: i32, %none: i1, %stride: i64) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
+  %all_lanes = arith.constant -1 : i32
   %ring = warp.ring {barriers = 65536 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<2, !warp.tile<64, 128, bf16>>
   warp.roles producer registers 40 {
     scf.for %turn = %c0 to %many step %c1 iter_args(%before = %c0) -> (i32) : i32 {
@@ -373,6 +466,7 @@ llvm.func @halves(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %many: i
       scf.for %t = %own to %n step %c1 : i32 {
         %number = arith.addi %t, %before : i32
         %k = warp.await %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+        nvvm.bar.warp.sync %all_lanes : i32
         warp.release %ring[%number] : !warp.ring<2, !warp.tile<64, 128, bf16>>
       }
       %most = arith.maxsi %n, %c0 : i32

@@ -195,6 +195,16 @@ LogicalResult Specializer::findIdle() {
     idle = op.getWhether();
     op.erase();
   }
+  for (Pass &pass : passes)
+    if (idle && pass.loop
+                    .walk([](Operation *op) {
+                      return isa<MeetOp, MeetClusterOp>(op)
+                                 ? WalkResult::interrupt()
+                                 : WalkResult::advance();
+                    })
+                    .wasInterrupted())
+      return pass.loop.emitOpError("has warpgroups meet in it, of which some "
+                                   "are idle");
   return success();
 }
 

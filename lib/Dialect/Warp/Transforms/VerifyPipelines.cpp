@@ -361,6 +361,19 @@ static LogicalResult verifySharing(RingOp ring, RolesOp roles,
 
 /// Checks that no product reads `tile` when its stage is released.
 static LogicalResult verifyReads(AwaitOp await, ReleaseOp release) {
+  if (failed(verifyOrder(await, release)))
+    return failure();
+  // Where products are waited for, all lanes are.
+  if (await->use_empty()) {
+    bool met = false;
+    for (Operation *op = await; op != release; op = op->getNextNode())
+      met |= isa<NVVM::SyncWarpOp>(op);
+    if (!met)
+      return release.emitOpError(
+          "is of one lane for its warp, whose others may "
+          "still wait for the stage; they do not meet "
+          "in front of it");
+  }
   for (Operation *user : await->getUsers()) {
     // A tile of a turn is read in its loops.
     Operation *here = await->getBlock()->findAncestorOpInBlock(*user);

@@ -60,6 +60,8 @@ uint64_t PtxMachine::read(Warp &warp, const PtxOperand &operand, int lane,
     const auto cluster = static_cast<uint32_t>(program.cluster);
     if (operand.value == 5)
       return grid[0];
+    if (operand.value == 8)
+      return grid[2];
     if (operand.value == 6)
       return grid[0] / cluster;
     if (operand.value == 7)

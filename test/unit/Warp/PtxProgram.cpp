@@ -85,7 +85,7 @@ PtxOperand Parser::operand(std::string_view text) {
   static const std::map<std::string_view, int64_t> specials = {
       {"%tid.x", 0},        {"%ctaid.x", 1},    {"%ctaid.y", 2},
       {"%ctaid.z", 3},      {"%nctaid.x", 5},   {"heddle_shared", 4},
-      {"%nclusterid.x", 6}, {"%clusterid.x", 7}};
+      {"%nclusterid.x", 6}, {"%clusterid.x", 7}, {"%nctaid.z", 8}};
   if (auto found = specials.find(text); found != specials.end())
     return {Kind::Special, found->second, -1, {}};
   if (text.front() == '{') {
@@ -125,6 +125,9 @@ PtxOperand Parser::operand(std::string_view text) {
   if (std::isdigit(static_cast<unsigned char>(text.front())) ||
       text.front() == '-')
     return {Kind::Constant, std::stoll(std::string(text), nullptr, 0), -1, {}};
+  if (text.front() == '%' && text.find('.') != std::string_view::npos)
+    throw PtxError("a special register that is not known: " +
+                   std::string(text));
   return {Kind::Register, registerOf(text), -1, {}};
 }
 

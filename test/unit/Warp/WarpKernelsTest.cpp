@@ -235,10 +235,10 @@ TEST_F(WarpKernels, Persistent) {
 }
 
 /// Of three warpgroups one may have no rows, so that turns come out even: of
-/// two heads of 256 rows two blocks have two tiles of 128 rows each, with 449
-/// rows three blocks three of 192 and one of 128. One block has whole tiles
-/// alone, and 130 rows leave warpgroups without rows at the end. A row's bits
-/// are the same, also where tiles have another number of keys than of rows.
+/// two heads of 640 rows one block has two tiles of 192 rows and two of 128
+/// each, three blocks four of 192, and 130 rows leave warpgroups without rows
+/// at the end. A row's bits are the same, also where a window's keys begin with
+/// the rows' and tiles have another number of keys than of rows.
 TEST_F(WarpKernels, PersistentShortTiles) {
   const std::string tiling =
       "consumers = 3, keys = 64, stages = 2, parts = 1, producer_registers = "
@@ -252,7 +252,7 @@ TEST_F(WarpKernels, PersistentShortTiles) {
                "32, consumer_registers = 160, query_stages = 2, tma = true",
                {{"window<90>", "", "within #shed.window<90>"}});
   ASSERT_FALSE(one.ptx.empty() || two.ptx.empty() || near.ptx.empty());
-  for (int64_t rows : {1, 63, 130, 256, 449}) {
+  for (int64_t rows : {1, 63, 130, 256, 640}) {
     std::vector<uint16_t> dense, local;
     for (int64_t blocks : {1, 2, 3, 5}) {
       SCOPED_TRACE(std::to_string(rows) + " rows, " + std::to_string(blocks));

@@ -74,7 +74,7 @@ void Checker::checkRule(size_t index, const CommitRule &rule) {
                 "revokes tokens, of which an order that is drawn before the "
                 "run knows nothing; leave `revoke` out, or commit by "
                 "confidence");
-  // M16: there is a confidence, and one that the share of it is one of, too.
+  // M16: the rule goes by confidences one by one.
   if (rule.lifts() && rule.kind == CommitRule::Kind::RandomOrder)
     return fail(At::Commit, index,
                 "goes by an order that is drawn before the run, and not by "

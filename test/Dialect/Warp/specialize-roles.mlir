@@ -3,10 +3,12 @@
 // RUN: split-file %S/Inputs/active.mlir %t && not heddle-opt %t/late.mlir --warp-specialize-roles 2>&1 | FileCheck %s --check-prefix=LATE
 // RUN: not heddle-opt %t/meets.mlir --warp-specialize-roles 2>&1 | FileCheck %s --check-prefix=MEETS
 // RUN: not heddle-opt %t/idle.mlir --warp-specialize-roles 2>&1 | FileCheck %s --check-prefix=PLACE
+// RUN: not heddle-opt %t/idle-meets.mlir --warp-specialize-roles 2>&1 | FileCheck %s --check-prefix=ALONE
 // RUN: not heddle-opt %s --warp-specialize-roles --warp-verify-pipelines=shared-of-block=100000 2>&1 | FileCheck %s --check-prefix=SMALL
 
 // LATE: 'warp.active' op does not come before all other ops of its level
 // MEETS: 'warp.meet' op waits for all warpgroups, of which only some have work
+// ALONE: 'scf.for' op has warpgroups meet in it, of which some are idle
 // PLACE: 'warp.idle' op is not in a loop of turns, in front of its loops over tiles
 // SMALL: 'warp.roles' op needs 131120 bytes of shared memory; there are 100000 (scores)
 

@@ -55,3 +55,20 @@ llvm.func @idle(%keys: !llvm.ptr<1>, %none: i1, %n: i32, %stride: i64)
   }
   llvm.return
 }
+//--- idle-meets.mlir
+llvm.func @idle_meets(%keys: !llvm.ptr<1>, %none: i1, %n: i32, %stride: i64)
+    attributes {nvvm.kernel, warp.pipeline = #warp.pipeline<consumers = 3, stages = 2, producer_registers = 32, consumer_registers = 160>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %turn = %c0 to %n step %c1 : i32 {
+    warp.idle %none
+    %q = warp.load %keys[%turn] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.load %keys[%t] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      warp.meet
+    }
+  }
+  llvm.return
+}

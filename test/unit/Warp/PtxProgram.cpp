@@ -83,8 +83,8 @@ int64_t Parser::registerOf(std::string_view name) {
 PtxOperand Parser::operand(std::string_view text) {
   using Kind = PtxOperand::Kind;
   static const std::map<std::string_view, int64_t> specials = {
-      {"%tid.x", 0},        {"%ctaid.x", 1},    {"%ctaid.y", 2},
-      {"%ctaid.z", 3},      {"%nctaid.x", 5},   {"heddle_shared", 4},
+      {"%tid.x", 0},        {"%ctaid.x", 1},     {"%ctaid.y", 2},
+      {"%ctaid.z", 3},      {"%nctaid.x", 5},    {"heddle_shared", 4},
       {"%nclusterid.x", 6}, {"%clusterid.x", 7}, {"%nctaid.z", 8}};
   if (auto found = specials.find(text); found != specials.end())
     return {Kind::Special, found->second, -1, {}};

@@ -76,7 +76,6 @@ static void simplify(llvm::Module &module, llvm::TargetMachine &machine,
   compiler.passes(builder).run(module, mam);
 }
 
-/// Lowers, simplifies and emits the one kernel of `module`, which is consumed.
 /// Adds what addPassesToEmitFile() does, which no pass can be left out of.
 /// False if the target has no code generator.
 static bool addCodegen(llvm::legacy::PassManager &passes,
@@ -100,6 +99,7 @@ static bool addCodegen(llvm::legacy::PassManager &passes,
   return true;
 }
 
+/// Lowers, simplifies and emits the one kernel of `module`, which is consumed.
 static FailureOr<std::string> compile(ModuleOp module,
                                       const KernelCompiler &compiler) {
   compiler.prepare(module);

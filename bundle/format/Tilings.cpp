@@ -59,6 +59,7 @@ template <typename V> void fields(V &v, TilingRule &x) {
   optional(v, "packed", x.packed);
   optional(v, "masked", x.masked);
   optional(v, "check_sums", x.checkSums);
+  optional(v, "ping_pong", x.pingPong);
   optional(v, "blocks", x.blocks, anyNumber);
   optional(v, "cluster", x.cluster, anyNumber);
   optional(v, "key_shares", x.keyShares, anyNumber);
@@ -103,6 +104,12 @@ std::string heddle::bundle::kernelProblem(const TilingRule &rule) {
                                    : "with over \"scores\"") +
            ": sums of weights that no maximum bounds need bf16's exponents, "
            "and attention; leave it out";
+  if (rule.pingPong &&
+      (rule.shared || (rule.over != "all" && !ofList && rule.over != "blocks")))
+    return "ping_pong is false with " +
+           (rule.shared ? "shared" : "over \"" + rule.over + "\"") +
+           ": warpgroups that wait for each other have the same tiles, which "
+           "those of all keys, a list or blocks alone have; leave it out";
   if (rule.cluster == 2 && rule.headDim / step % rule.cluster)
     return "cluster is 1 with head_dim " + std::to_string(rule.headDim) +
            ", not " + std::to_string(rule.cluster) +
@@ -146,6 +153,9 @@ std::string heddle::bundle::tilingProblem(const TilingRule &rule) {
   if (!isOneOf(rule.queryStages, 0, rule.keyShares > 1 ? 0 : 4, 1))
     return "query_stages is from 0 to 4, and 0 with key_shares, not " +
            number(rule.queryStages);
+  if (rule.pingPong && rule.consumers == 1)
+    return "ping_pong is for 2 to 4 consumers, whose products alternate; leave "
+           "it out";
   if (rule.packed && rule.keyShares == 1)
     return "packed rows are for few of them, whose blocks divide keys; give "
            "key_shares of more than 1, or leave out packed";

@@ -36,7 +36,8 @@
 // "query_stages". "check_sums" is true where a row's reference is raised by its
 // sum instead of maxima of each tile: for bf16, for kernels that write no
 // log-sum-exp and have no functions of logits, and for no others; such entries
-// stand before those for all, or the table is refused.
+// stand before those for all, or the table is refused. "ping_pong" is true
+// where warpgroups start their products one after the other, in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,6 +68,7 @@ struct TilingRule {
   bool packed = false;
   bool masked = false;
   bool checkSums = false;
+  bool pingPong = false;
   /// Where its entry begins in the text of its table, from 1; 0: nowhere.
   int64_t line = 0, column = 0;
 

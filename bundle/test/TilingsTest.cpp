@@ -138,6 +138,31 @@ TEST(Tilings, SumsAreCheckedInBf16) {
             "exponents, and attention; leave it out");
 }
 
+TEST(Tilings, PingPong) {
+  auto refusalOf = [](const std::string &more) {
+    return refusal(
+        tableOf(ruleWith(R"("head_dim": 64, "ping_pong": true)" + more)));
+  };
+  for (const char *over : {"all", "list", "blocks"})
+    EXPECT_EQ(refusalOf(R"(, "over": ")" + std::string(over) + '"'), "");
+  for (const char *over : {"range", "union", "scores"})
+    EXPECT_EQ(refusalOf(R"(, "over": ")" + std::string(over) + '"'),
+              "a table of tilings: wgmma[0]: ping_pong is false with over \"" +
+                  std::string(over) +
+                  "\": warpgroups that wait for each other have the same tiles, "
+                  "which those of all keys, a list or blocks alone have; leave "
+                  "it out");
+  EXPECT_EQ(refusalOf(R"(, "over": "list", "shared": true)"),
+            "a table of tilings: wgmma[0]: ping_pong is false with shared: "
+            "warpgroups that wait for each other have the same tiles, which "
+            "those of all keys, a list or blocks alone have; leave it out");
+  std::string alone = ruleWith(R"("head_dim": 64, "ping_pong": true)");
+  alone.replace(alone.find("\"consumers\": 3"), 14, "\"consumers\": 1");
+  EXPECT_EQ(refusal(tableOf(alone)),
+            "a table of tilings: wgmma[0]: ping_pong is for 2 to 4 consumers, "
+            "whose products alternate; leave it out");
+}
+
 TEST(Tilings, WhatNoKernelHas) {
   auto refusalOf = [](const std::string &more) {
     return refusal(tableOf(ruleWith("\"head_dim\": 128, " + more)));

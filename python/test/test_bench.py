@@ -112,6 +112,11 @@ class Bench(unittest.TestCase):
         self.assertEqual({t.get("over") for t in of["all"]}, {None})
         for dtype, sums in (("bf16", {None, True}), ("f16", {None})):
             self.assertEqual({t.get("check_sums") for t in tune.tilings(dtype, 128, check_sums=(0, 1))}, sums)
+        for over, order in (("all", {None, True}), ("list/128", {None, True}), ("list/64", {None}),
+                            ("blocks/128", {None, True}), ("range/4096", {None}), ("shared/32", {None})):
+            tried = list(tune.tilings("bf16", 128, over, ping_pong=(0, 1)))
+            self.assertEqual({t.get("ping_pong") for t in tried}, order)
+            self.assertEqual(len({tune.name_of(t) for t in tried}), len(tried))
         self.assertIn("blocks(keep = 0.1, size = 64)", tune.schedule_of("blocks/64", 0.1))
         self.assertIn("window(4096)", tune.schedule_of("range/4096", 0.1))
         near = list(tune.tilings("bf16", 128, "range/4096"))

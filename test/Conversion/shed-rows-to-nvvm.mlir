@@ -123,10 +123,15 @@ shed.row_kernel @list candidates element(f32) tiling(<threads = 128, columns = 1
 // -----
 
 // Three reductions in one pass over a ragged row; random numbers are ten rounds
-// of two products.
+// of two products, and the same ten give those of two columns: four times for a
+// group of eight, once for each column that is left.
 // CHECK-LABEL: llvm.func @draw(
-// CHECK: llvm.nvvm.mulhi.ui
-// CHECK: llvm.nvvm.mulhi.ui
+// CHECK: scf.for
+// CHECK-COUNT-80: llvm.nvvm.mulhi.ui
+// CHECK-NOT: llvm.nvvm.mulhi.ui
+// CHECK: scf.if
+// CHECK-COUNT-20: llvm.nvvm.mulhi.ui
+// CHECK-NOT: llvm.nvvm.mulhi.ui
 // CHECK: arith.cmpf ogt
 // CHECK: llvm.mlir.global internal @draw_partials() {{.*}} : !llvm.array<8 x i64>
 shed.row_kernel @draw draw element(bf16) tiling(<threads = 64>) {

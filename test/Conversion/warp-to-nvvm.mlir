@@ -193,3 +193,30 @@ llvm.func @divided(%out: !llvm.ptr<1>, %block: i32, %column: i32, %stride: i64) 
   }
   llvm.return
 }
+
+// Of an order each warpgroup has a barrier behind that of all, here 4 and 5:
+// warpgroup 1 of 2 lets 0 go on at the beginning, which takes it back at the end.
+// CHECK-LABEL: llvm.func @order
+// CHECK: scf.if
+// CHECK: %[[FIRST:.*]] = arith.constant 4 : i32
+// CHECK: llvm.inline_asm {{.*}}"bar.arrive $0, 256;", "r,~{memory}" %[[FIRST]]
+// CHECK: %[[FIRST:.*]] = arith.constant 4 : i32
+// CHECK: %[[OWN:.*]] = arith.addi %{{.*}}, %[[FIRST]]
+// CHECK: llvm.inline_asm {{.*}}"bar.sync $0, 256;", "r,~{memory}" %[[OWN]]
+// CHECK: %[[AFTER:.*]] = arith.addi %{{.*}}, %c5_i32
+// CHECK: %[[NEXT:.*]] = arith.select %{{.*}}, %[[FIRST]], %[[AFTER]]
+// CHECK: llvm.inline_asm {{.*}}"bar.arrive $0, 256;", "r,~{memory}" %[[NEXT]]
+// CHECK: scf.if
+// CHECK: llvm.inline_asm {{.*}}"bar.sync $0, 256;", "r,~{memory}" %[[FIRST]]
+llvm.func @order() attributes {nvvm.maxntid = array<i32: 384>} {
+  warp.roles producer registers 40 {
+    %none = arith.constant 0 : i32
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    warp.order_begin
+    warp.order_wait
+    warp.order_arrive
+    warp.order_end
+  }
+  llvm.return
+}

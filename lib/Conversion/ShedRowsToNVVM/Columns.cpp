@@ -264,7 +264,7 @@ void RowLowering::emitForColumns(shed::ForColumnsOp pass) {
   auto placeOf = [&](Value group, int64_t keptGroup) {
     Place at;
     at.firstColumn = v.widenUnsigned(v.mul(group, columns));
-    at.lanes = columns;
+    at.columns = at.lanes = columns;
     at.keptGroup = keptGroup;
     return at;
   };

@@ -165,14 +165,7 @@ void RowLowering::emit(Operation &op) {
                          advance.getArray().getType().getElement());
         });
       })
-      .Case([&](shed::RandomOp random) {
-        emitOnce(op, [&](int64_t i) {
-          return randomBits(random.getStream(), lane(random.getSeed(), i),
-                            lane(random.getStep(), i),
-                            lane(random.getPosition(), i),
-                            lane(random.getIndex(), i));
-        });
-      })
+      .Case([&](shed::RandomOp random) { emitRandom(random); })
       .Case([&](math::ExpOp exp) {
         emitOnce(op, [&](int64_t i) {
           return exponential(lane(exp.getOperand(), i));

@@ -41,6 +41,8 @@ private:
   struct Place {
     /// The group's first column (i64); null outside of passes.
     Value firstColumn;
+    /// The group's columns; a multiple of their number is the first.
+    int64_t columns = 1;
     /// Columns that are written out: the group's or, for lane `lane` alone, 1.
     int64_t lanes = 1;
     int64_t lane = 0;
@@ -64,6 +66,7 @@ private:
   void emitIf(scf::IfOp branch);
   void emitLoop(scf::ForOp loop);
   void emitRound(shed::RoundOp round);
+  void emitRandom(shed::RandomOp random);
 
   //===--- Memory: RowMemory.cpp --------------------------------------------===
   int64_t elementBytes(Type element);
@@ -104,8 +107,9 @@ private:
   //===--- Scalars: Scalars.cpp ---------------------------------------------===
   Value exponential(Value x);
   Value logarithm(Value x);
-  Value randomBits(int64_t stream, Value seed, Value step, Value position,
-                   Value index);
+  /// Four words, i32; `pair` is half the index.
+  std::array<Value, 4> philox(int64_t stream, Value seed, Value step,
+                              Value position, Value pair);
 
   Type convert(Type type);
   Value only(Value value) { return lane(value, 0); }
@@ -124,6 +128,8 @@ private:
   Value thread; ///< i32
   llvm::DenseMap<Value, Lanes> values;
   llvm::DenseMap<Value, Kept> kept;
+  /// What neighbouring columns share.
+  llvm::DenseMap<Operation *, std::array<Value, 4>> randomWords;
   int64_t partialWords = 0;
 };
 

@@ -52,10 +52,10 @@ Value RowLowering::logarithm(Value x) {
 }
 
 /// Source: Salmon, Moraes, Dror, Shaw, SC 2011 (see shed.random).
-Value RowLowering::randomBits(int64_t stream, Value seed, Value step,
-                              Value position, Value index) {
-  Values counter = {v.narrow(v.shiftRight(index, 1)), v.narrow(position),
-                    v.narrow(step), v.word(stream)};
+std::array<Value, 4> RowLowering::philox(int64_t stream, Value seed, Value step,
+                                         Value position, Value pair) {
+  std::array<Value, 4> counter = {v.narrow(pair), v.narrow(position),
+                                  v.narrow(step), v.word(stream)};
   Value key0 = v.narrow(seed), key1 = v.narrow(v.shiftRight(seed, 32));
   auto word = [&](uint32_t bits) { return v.word(static_cast<int32_t>(bits)); };
   // The high half by the machine's instruction: as the shift of a 64-bit
@@ -73,9 +73,30 @@ Value RowLowering::randomBits(int64_t stream, Value seed, Value step,
     counter = {v.flip(v.flip(high1, counter[1]), round0), low1,
                v.flip(v.flip(high0, counter[3]), round1), low0};
   }
-  Value even =
-      v.compare(arith::CmpIPredicate::eq, v.both(index, 1), int64_t(0));
-  Value low = v.widenUnsigned(v.select(even, counter[0], counter[2]));
-  Value high = v.widenUnsigned(v.select(even, counter[1], counter[3]));
-  return v.shiftRight(v.either(low, v.shiftLeft(high, 32)), 12);
+  return counter;
+}
+
+/// The words are made once for the two columns of a pair. Which of the two a
+/// lane is, is known in a group that begins with an even column.
+void RowLowering::emitRandom(shed::RandomOp random) {
+  bool paired = place.columns % 2 == 0 &&
+                isa<shed::ForColumnsOp>(random->getParentOp()) &&
+                random.getIndex().getDefiningOp<shed::ColumnNumberOp>();
+  emitOnce(*random, [&](int64_t i) {
+    Value index = lane(random.getIndex(), i);
+    std::array<Value, 4> &words = randomWords[random];
+    if (!paired || i % 2 == 0)
+      words = philox(random.getStream(), lane(random.getSeed(), i),
+                     lane(random.getStep(), i), lane(random.getPosition(), i),
+                     v.shiftRight(index, 1));
+    auto half = [&](int64_t word) -> Value {
+      if (paired)
+        return words[word + 2 * (i % 2)];
+      Value even =
+          v.compare(arith::CmpIPredicate::eq, v.both(index, 1), int64_t(0));
+      return v.select(even, words[word], words[word + 2]);
+    };
+    Value low = v.widenUnsigned(half(0)), high = v.widenUnsigned(half(1));
+    return v.shiftRight(v.either(low, v.shiftLeft(high, 32)), 12);
+  });
 }

@@ -62,9 +62,10 @@ public:
   /// Whether blocks go on to further tiles of rows.
   bool isPersistent() const { return tiling.getQueryStages() > 0; }
   /// Whether some tiles may have rows for all warpgroups but one; with two the
-  /// other one would be left alone.
+  /// other one would be left alone, and in order all have to compute.
   bool hasShortTiles() const {
-    return isPersistent() && !hasLists && tiling.getConsumers() > 2;
+    return isPersistent() && !hasLists && tiling.getConsumers() > 2 &&
+           !tiling.getPingPong();
   }
   int64_t shortRows() const { return taskRows - warp::warpgroupRows; }
   /// Of each key, or null where key j stands at j.

@@ -102,6 +102,7 @@ LogicalResult WarpTask::verifyRule(StringRef over) {
   rule.packed = tiling.getPacked();
   rule.shared = sharedLists;
   rule.checkSums = tiling.getCheckSums();
+  rule.pingPong = tiling.getPingPong();
   std::string problem = ::heddle::bundle::kernelProblem(rule);
   return problem.empty() ? success()
                          : kernel.emitOpError()

@@ -66,7 +66,8 @@ void WarpBuilder::describePipeline(shed::WgmmaTilingAttr tiling) {
       warp::PipelineAttr::get(b.getContext(), tiling.getConsumers(),
                               tiling.getStages(), tiling.getProducerRegisters(),
                               tiling.getConsumerRegisters(), tiling.getBlocks(),
-                              tiling.getCluster(), tiling.getQueryStages()));
+                              tiling.getCluster(), tiling.getQueryStages(),
+                              tiling.getPingPong()));
   if (const int64_t shares = tiling.getKeyShares(); shares > 1) {
     function->setAttr("heddle.cluster", b.getI64IntegerAttr(shares));
     function->setAttr(

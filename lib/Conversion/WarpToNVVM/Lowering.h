@@ -58,6 +58,9 @@ void populateMemoryPatterns(const TypeConverter &converter, Patterns &patterns);
 void populatePipelinePatterns(const TypeConverter &converter,
                               Patterns &patterns);
 
+/// The warpgroups of the block of `op` that compute: all but the producer.
+int64_t consumersOf(Operation *op);
+
 template <typename Op>
 class ThreadPattern : public ValuesPattern<Op, ThreadBuilder> {
 public:

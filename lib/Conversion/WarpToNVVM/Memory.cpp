@@ -383,12 +383,9 @@ struct LowerStore : ThreadPattern<warp::StoreOp> {
 /// Waits for the threads that compute. Barrier 0 is the block's, those behind
 /// it belong to a warpgroup each.
 void meet(Operation *op, ThreadBuilder &v) {
-  auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
-  auto all = function->getAttrOfType<DenseI32ArrayAttr>("nvvm.maxntid");
-  const int64_t threads = all[0] - warp::warpgroupThreads;
-  v.assembly("bar.sync " +
-                 std::to_string(threads / warp::warpgroupThreads + 1) + ", " +
-                 std::to_string(threads) + ";",
+  const int64_t consumers = consumersOf(op);
+  v.assembly("bar.sync " + std::to_string(consumers + 1) + ", " +
+                 std::to_string(consumers * warp::warpgroupThreads) + ";",
              "", {});
 }
 

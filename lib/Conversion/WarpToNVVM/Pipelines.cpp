@@ -250,11 +250,46 @@ struct LowerFetch : ThreadPattern<warp::FetchOp> {
   }
 };
 
+/// In an order each warpgroup has a barrier, behind those of `meet`, at which
+/// it waits for the one before it: as many threads arrive as wait. The last one
+/// lets the first one go on at the beginning; the first one takes that back at
+/// the end.
+template <typename Op> struct LowerOrder : ThreadPattern<Op> {
+  using ThreadPattern<Op>::ThreadPattern;
+  SmallVector<Values> rewrite(Op op, typename ThreadPattern<Op>::Adaptor,
+                              ThreadBuilder &v) const override {
+    constexpr bool begins = std::is_same_v<Op, warp::OrderBeginOp>,
+                   ends = std::is_same_v<Op, warp::OrderEndOp>,
+                   arrives = std::is_same_v<Op, warp::OrderArriveOp>;
+    const int64_t consumers = consumersOf(op), first = consumers + 2;
+    Value own = v.add(v.groupOfBlock(), -1);
+    auto isNumber = [&](int64_t number) {
+      return v.compare(CmpIPredicate::eq, own, number);
+    };
+    auto meetAt = [&](Value barrier) {
+      v.assembly(std::string(begins || arrives ? "bar.arrive" : "bar.sync") +
+                     " $0, " + std::to_string(2 * warp::warpgroupThreads) + ";",
+                 "r", barrier);
+    };
+    if (begins || ends)
+      v.when(isNumber(ends ? 0 : consumers - 1),
+             [&] { meetAt(v.word(first)); });
+    else if (arrives)
+      meetAt(v.select(isNumber(consumers - 1), v.word(first),
+                      v.add(own, first + 1)));
+    else
+      meetAt(v.add(own, first));
+    return {};
+  }
+};
+
 } // namespace
 
 void mlir::heddle::populatePipelinePatterns(const TypeConverter &converter,
                                             Patterns &patterns) {
   patterns.add<LowerRing, LowerRoles, LowerAcquire, LowerPublish, LowerAwait,
-               LowerRelease, LowerAcquireMap, LowerFetch, LowerDrain>(
+               LowerRelease, LowerAcquireMap, LowerFetch, LowerDrain,
+               LowerOrder<warp::OrderBeginOp>, LowerOrder<warp::OrderWaitOp>,
+               LowerOrder<warp::OrderArriveOp>, LowerOrder<warp::OrderEndOp>>(
       converter, patterns.getContext());
 }

@@ -22,6 +22,12 @@ using namespace mlir;
 using namespace mlir::heddle;
 using Values = NVVMBuilder::Values;
 
+int64_t mlir::heddle::consumersOf(Operation *op) {
+  auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
+  auto all = function->getAttrOfType<DenseI32ArrayAttr>("nvvm.maxntid");
+  return all[0] / warp::warpgroupThreads - 1;
+}
+
 Values ThreadBuilder::assembly(StringRef text, StringRef constraints,
                                ValueRange operands, TypeRange types,
                                bool clobbersMemory) {

@@ -135,6 +135,7 @@ void NVPTXBackend::populatePipelinePasses(OpPassManager &pm) const {
   if (usesWarpgroups()) {
     pm.addPass(createConvertShedToWarp());
     pm.addPass(warp::createWarpSpecializeRoles());
+    pm.addPass(warp::createWarpPingPong());
     pm.addPass(warp::createWarpVerifyPipelines({target.sharedBytesPerBlock()}));
   }
   pm.addPass(createShedPipelineCopies());

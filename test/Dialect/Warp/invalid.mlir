@@ -29,6 +29,11 @@ func.func private @pipeline() attributes {p = #warp.pipeline<consumers = 3, stag
 
 // -----
 
+// expected-error @+1 {{ping_pong is for 2 to 4 consumers, not 1}}
+func.func private @pipeline() attributes {p = #warp.pipeline<consumers = 1, stages = 2, producer_registers = 24, consumer_registers = 104, ping_pong = true>}
+
+// -----
+
 func.func @map(%x: !warp.fragment<64, f32>, %y: !warp.fragment<128, f32>) {
   // expected-error @+1 {{has fragments of 64 and of 128 columns}}
   %0 = warp.map(%x, %y) {

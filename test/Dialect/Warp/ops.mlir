@@ -95,6 +95,14 @@ func.func @columns(%k: !warp.tile<128, 128, bf16>, %q: !warp.tile<64, 128, bf16>
 func.func @together() -> i32 {
   // CHECK: %[[AT:.*]] = warp.space 8464
   %at = warp.space 8464
+  // CHECK: warp.order_begin
+  // CHECK-NEXT: warp.order_wait
+  // CHECK-NEXT: warp.order_arrive
+  // CHECK-NEXT: warp.order_end
+  warp.order_begin
+  warp.order_wait
+  warp.order_arrive
+  warp.order_end
   // CHECK: warp.meet
   warp.meet
   return %at : i32

@@ -103,6 +103,7 @@ std::optional<CudaKernel> test::compileForWarpgroups(shed::KernelOp kernel) {
   pm.addPass(mlir::heddle::createConvertShedToWarp());
   pm.addPass(createCSEPass());
   pm.addPass(warp::createWarpSpecializeRoles());
+  pm.addPass(warp::createWarpPingPong());
   pm.addPass(warp::createWarpVerifyPipelines());
   pm.addPass(mlir::heddle::createConvertWarpToNVVM());
   pm.addPass(createCSEPass());

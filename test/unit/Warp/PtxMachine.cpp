@@ -715,8 +715,10 @@ bool PtxMachine::execute(Warp &warp, const PtxInstruction &op, uint32_t mask) {
     return meetCluster(warp, op, mask);
   if (op.word == "bar" || op.word == "barrier") {
     const auto id = static_cast<int64_t>(read(warp, op.operands[0], 0));
+    const bool arrives = op.has("arrive");
     if (warp.waitsFor == -1) {
-      warp.waitsFor = id;
+      if (!arrives)
+        warp.waitsFor = id;
       const int64_t count =
           op.operands.size() > 1 ? op.operands[1].value : program.threads;
       if ((arrived[warp.block][id] += lanes) == count) {
@@ -726,6 +728,8 @@ bool PtxMachine::execute(Warp &warp, const PtxInstruction &op, uint32_t mask) {
             each.waitsFor = -2; // may go on
       }
     }
+    if (arrives)
+      return true;
     if (warp.waitsFor != -2)
       return false;
     warp.waitsFor = -1;

@@ -144,6 +144,7 @@ Compiled compileText(const std::string &text, Prepare prepare,
   pm.addPass(mlir::heddle::createConvertShedToWarp());
   pm.addPass(createCSEPass());
   pm.addPass(warp::createWarpSpecializeRoles());
+  pm.addPass(warp::createWarpPingPong());
   pm.addPass(warp::createWarpVerifyPipelines());
   pm.addPass(mlir::heddle::createConvertWarpToNVVM());
   pm.addPass(createCSEPass());
@@ -190,7 +191,8 @@ std::string textOf(const shed::WgmmaRule &rule) {
               ? ", key_shares = " + std::to_string(rule.keyShares)
               : "") +
          (rule.packed ? ", packed = true" : "") +
-         (rule.checkSums ? std::string(", ") + checkedSums : "");
+         (rule.checkSums ? std::string(", ") + checkedSums : "") +
+         (rule.pingPong ? ", ping_pong = true" : "");
 }
 
 std::string overOf(const shed::WgmmaRule &rule) {

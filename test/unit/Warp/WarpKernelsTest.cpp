@@ -347,6 +347,45 @@ TEST_F(WarpKernels, RowsAreOnTheirOwn) {
   EXPECT_EQ(row, check(code, true, 64, problem, 1));
 }
 
+/// Warpgroups that start products in order: two and three, over all keys, lists
+/// and blocks, turn by turn, with tiles in parts; ends within a tile, and
+/// warpgroups without rows, which come in order like the others.
+TEST_F(WarpKernels, PingPong) {
+  uint64_t seed = 1;
+  for (auto [consumers, more] :
+       {std::tuple(2, "parts = 1"), std::tuple(2, "parts = 2"),
+        std::tuple(3, "parts = 2, query_stages = 2"),
+        std::tuple(2, "parts = 2, check_sums = true, query_stages = 2")}) {
+    const int64_t group = 64 * consumers;
+    const std::string tiling =
+        "consumers = " + std::to_string(consumers) +
+        ", keys = 64, stages = 2, producer_registers = 32, consumer_registers "
+        "= 160, ping_pong = true, " +
+        more;
+    SCOPED_TRACE(tiling);
+    const std::string size = std::to_string(group);
+    Compiled dense = compile("bf16", 64, tiling),
+             list = compile("bf16", 64, tiling, "list<0, group = " + size + ">",
+                            "int32"),
+             blocks =
+                 compile("bf16", 64, tiling, "blocks<0, size = " + size + ">");
+    ASSERT_FALSE(dense.ptx.empty() || list.ptx.empty() || blocks.ptx.empty());
+    EXPECT_NE(dense.ptx.find("bar.arrive"), std::string::npos);
+    for (int64_t rows : {1, 70, 200, 330}) {
+      Problem problem{330, rows, 2, 1, 0.125f};
+      check(dense, true, 64, problem, seed++);
+    }
+    Problem problem{150, 150, 2, 1, 0.125f};
+    for (int64_t keep : {1, 130}) {
+      Lists lists{group, keep};
+      check(list, true, 64, problem, seed++, nullptr, &lists);
+    }
+    Lists ofBlocks{group, 1};
+    ofBlocks.blockKeys = group;
+    check(blocks, true, 64, problem, seed++, nullptr, &ofBlocks);
+  }
+}
+
 /// References that are raised by sums, not by maxima of each tile: logits that
 /// grow along the keys, fall, are all large or all far below 0, rows of both
 /// kinds side by side; tiles in parts, so that products are on their way or are

@@ -54,7 +54,8 @@ static bool is16Bit(Type element) {
 LogicalResult PipelineAttr::verify(EmitError emitError, int64_t consumers,
                                    int64_t stages, int64_t producerRegisters,
                                    int64_t consumerRegisters, int64_t blocks,
-                                   int64_t cluster, int64_t turnStages) {
+                                   int64_t cluster, int64_t turnStages,
+                                   bool pingPong) {
   if (turnStages < 0 || turnStages > 4)
     return emitError() << "turn_stages is from 0 to 4, not " << turnStages;
   if (cluster < 1 || cluster > 2)
@@ -64,6 +65,8 @@ LogicalResult PipelineAttr::verify(EmitError emitError, int64_t consumers,
                        << blocks;
   if (consumers < 1 || consumers > 4)
     return emitError() << "a pipeline has 1 to 4 consumers, not " << consumers;
+  if (pingPong && consumers == 1)
+    return emitError() << "ping_pong is for 2 to 4 consumers, not 1";
   if (stages < 2 || stages > 8)
     return emitError() << "a ring has 2 to 8 stages, not " << stages;
   for (int64_t registers : {producerRegisters, consumerRegisters})

@@ -302,7 +302,8 @@ void Specializer::makeRings() {
     rings.push_back(make(load, pipeline.getStages(), cluster()));
   roles = RolesOp::create(b, function.getLoc(), active, pipeline.getConsumers(),
                           pipeline.getProducerRegisters(),
-                          pipeline.getConsumerRegisters(), cluster());
+                          pipeline.getConsumerRegisters(), cluster(),
+                          pipeline.getPingPong());
   roles.getProducer().emplaceBlock();
   roles.getConsumer().emplaceBlock().addArgument(b.getI32Type(),
                                                  function.getLoc());

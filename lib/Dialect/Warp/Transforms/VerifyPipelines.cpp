@@ -455,6 +455,70 @@ static LogicalResult verifyRing(RingOp ring, RolesOp roles) {
   return verifyPhases<AcquireOp>(*acquires, *awaits);
 }
 
+/// Checks that warpgroups which have an order come as often as each other, each
+/// time to wait and then to arrive: in every loop over tiles, in no branch.
+static LogicalResult verifyOrdered(RolesOp roles) {
+  SmallVector<Operation *> ops;
+  SetVector<Block *> bodies;
+  WalkResult walked = kernelOf(roles).walk([&](Operation *op) {
+    const bool comes = isa<OrderWaitOp, OrderArriveOp>(op);
+    if (!comes && !isa<OrderBeginOp, OrderEndOp>(op))
+      return WalkResult::advance();
+    ops.push_back(op);
+    if (comes)
+      bodies.insert(op->getBlock());
+    Region *region = op->getParentRegion();
+    while (comes && isa<scf::ForOp>(region->getParentOp()))
+      region = region->getParentRegion();
+    if (region == &roles.getConsumer())
+      return WalkResult::advance();
+    op->emitOpError("is not where all warpgroups that compute come");
+    return WalkResult::interrupt();
+  });
+  if (walked.wasInterrupted())
+    return failure();
+  if (ops.empty())
+    return success();
+  if (roles.getActive() || roles.getConsumers() < 2)
+    return ops.front()->emitOpError(
+        "needs two warpgroups or more, all of which compute");
+  if (!isa<OrderBeginOp>(ops.front()) || !isa<OrderEndOp>(ops.back()))
+    return roles.emitOpError(
+        "has an order that is not begun first and ended last");
+  for (Operation *op : ArrayRef(ops).drop_front().drop_back())
+    if (isa<OrderBeginOp, OrderEndOp>(op))
+      return op->emitOpError("is there twice");
+  for (Block *body : bodies) {
+    bool inside = false;
+    for (Operation &op : *body) {
+      if (isa<OrderWaitOp, OrderArriveOp>(op)) {
+        if (inside == isa<OrderWaitOp>(op))
+          return op.emitOpError("does not alternate: warp.order_wait, then "
+                                "warp.order_arrive");
+        inside = !inside;
+      } else if (inside && isa<AwaitOp, scf::ForOp>(op)) {
+        return op.emitOpError("is between warp.order_wait and "
+                              "warp.order_arrive, where others wait");
+      }
+    }
+    if (inside)
+      return body->getParentOp()->emitOpError(
+          "ends before the next warpgroup may go on");
+  }
+  // One that passes tiles would leave out its place.
+  walked = roles.getConsumer().walk([&](AwaitOp await) {
+    auto loop = dyn_cast<scf::ForOp>(await->getParentOp());
+    if (!loop || llvm::any_of(bodies, [&](Block *body) {
+          return loop->isAncestor(body->getParentOp());
+        }))
+      return WalkResult::advance();
+    await.emitOpError("is of a loop without a place in the order that other "
+                      "loops have");
+    return WalkResult::interrupt();
+  });
+  return failure(walked.wasInterrupted());
+}
+
 namespace {
 struct VerifyPipelines : warp::impl::WarpVerifyPipelinesBase<VerifyPipelines> {
   using WarpVerifyPipelinesBase::WarpVerifyPipelinesBase;
@@ -463,7 +527,8 @@ struct VerifyPipelines : warp::impl::WarpVerifyPipelinesBase<VerifyPipelines> {
     bool good = true;
     getOperation().walk([&](RolesOp roles) {
       good &= succeeded(verifyMemory(roles, sharedOfBlock)) &&
-              succeeded(verifyRegisters(roles));
+              succeeded(verifyRegisters(roles)) &&
+              succeeded(verifyOrdered(roles));
       roles->getParentOfType<LLVM::LLVMFuncOp>().walk(
           [&](RingOp ring) { good &= succeeded(verifyRing(ring, roles)); });
     });

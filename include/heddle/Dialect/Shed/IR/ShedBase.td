@@ -198,7 +198,10 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
       a key head, those of a row of the sequence one after the other, so that few
       rows fill tiles and keys are read once for these heads;
     * `check_sums`: what weights are relative to is raised, in bf16, where a row's sum
-      gets large, not by the maxima of each tile's logits.
+      gets large, not by the maxima of each tile's logits;
+    * `ping_pong`: consumers, two or more, start products in order, so that one's
+      run under another's softmax. Their tiles are of all keys, a list or blocks.
+      Source: Shah et al., "FlashAttention-3", 2024, section 3.1.
   }];
   let parameters = (ins
       "int64_t":$consumers, "int64_t":$keys, "int64_t":$stages,
@@ -211,7 +214,8 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
       DefaultValuedParameter<"int64_t", "0">:$least_keys,
       DefaultValuedParameter<"int64_t", "0">:$query_stages,
       DefaultValuedParameter<"bool", "false">:$packed,
-      DefaultValuedParameter<"bool", "false">:$check_sums);
+      DefaultValuedParameter<"bool", "false">:$check_sums,
+      DefaultValuedParameter<"bool", "false">:$ping_pong);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

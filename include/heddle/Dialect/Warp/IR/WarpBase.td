@@ -121,7 +121,8 @@ def Warp_PipelineAttr : AttrDef<Warp_Dialect, "Pipeline"> {
     * `cluster`: blocks, 1 or 2, next to each other in the grid's x, that share
       the tiles that are brought by tensor maps;
     * `turn_stages`: of rings for what a loop of turns loads once a turn; with 0
-      the warpgroups that compute load that themselves.
+      the warpgroups that compute load that themselves;
+    * `ping_pong`: whether these, two or more, start their products in order.
     A function has it as its attribute `warp.pipeline`.
   }];
   let parameters = (ins "int64_t":$consumers, "int64_t":$stages,
@@ -129,7 +130,8 @@ def Warp_PipelineAttr : AttrDef<Warp_Dialect, "Pipeline"> {
                         "int64_t":$consumer_registers,
                         DefaultValuedParameter<"int64_t", "1">:$blocks,
                         DefaultValuedParameter<"int64_t", "1">:$cluster,
-                        DefaultValuedParameter<"int64_t", "0">:$turn_stages);
+                        DefaultValuedParameter<"int64_t", "0">:$turn_stages,
+                        DefaultValuedParameter<"bool", "false">:$ping_pong);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -382,6 +382,44 @@ def Warp_MeetOp : Warp_Op<"meet"> {
   let assemblyFormat = "attr-dict";
 }
 
+class Warp_OrderOp<string mnemonic> : Warp_Op<mnemonic> {
+  let assemblyFormat = "attr-dict";
+}
+
+def Warp_OrderBeginOp : Warp_OrderOp<"order_begin"> {
+  let summary = "begins an order of the warpgroups that compute";
+  let description = [{
+    Behind it they come one after the other, the first one first: between
+    `warp.order_wait` and `warp.order_arrive` there is one of them at a time, and
+    each comes again when all others were there. So one has its products run
+    while another computes exponentials (ping-pong).
+
+    ```mlir
+    warp.order_begin
+    scf.for ... {
+      %k = warp.await ...
+      warp.order_wait
+      %f = warp.multiply %q, %k ...
+      warp.order_arrive
+      %s = warp.wait %f ...
+    }
+    warp.order_end
+    ```
+  }];
+}
+
+def Warp_OrderWaitOp : Warp_OrderOp<"order_wait"> {
+  let summary = "waits until this warpgroup is next in the order";
+}
+
+def Warp_OrderArriveOp : Warp_OrderOp<"order_arrive"> {
+  let summary = "lets the next warpgroup of the order go on";
+}
+
+def Warp_OrderEndOp : Warp_OrderOp<"order_end"> {
+  let summary = "ends the order, once the first warpgroup would be next";
+}
+
 def Warp_SpaceOp : Warp_Op<"space"> {
   let summary = "shared memory that the warpgroups which compute use as they like";
   let description = [{
@@ -444,15 +482,17 @@ def Warp_RolesOp : Warp_Op<"roles", [NoTerminator]> {
     for their role. With `active` only the first so many of them, at least 1,
     run the region. `cluster`: 0 where all threads of the first warpgroup copy
     tiles; else one of them fetches tiles in bulk, for so many blocks.
+    `ping_pong`: the consumers' products are to be put in order (`warp-ping-pong`).
   }];
   let arguments = (ins Optional<I32>:$active, I64Attr:$consumers,
                        I64Attr:$producer_registers,
                        I64Attr:$consumer_registers,
-                       DefaultValuedAttr<I64Attr, "0">:$cluster);
+                       DefaultValuedAttr<I64Attr, "0">:$cluster,
+                       UnitAttr:$ping_pong);
   let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer);
   let assemblyFormat = [{
     `producer` `registers` $producer_registers $producer
-    `consumers` $consumers (`active` `(` $active^ `)`)?
+    `consumers` $consumers (`ping_pong` $ping_pong^)? (`active` `(` $active^ `)`)?
     `registers` $consumer_registers $consumer attr-dict
   }];
   let hasRegionVerifier = 1;

@@ -28,6 +28,17 @@ def WarpSpecializeRoles : Pass<"warp-specialize-roles", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+def WarpPingPong : Pass<"warp-ping-pong", "::mlir::ModuleOp"> {
+  let summary = "Have warpgroups start products in order, where roles ask for it";
+  let description = [{
+    For every `warp.roles` with `ping_pong`: in loops over tiles a warpgroup waits
+    for its place in the order before it starts a product, or several that it
+    waits for together, and lets the next one go on as soon as the last of them is
+    started.
+  }];
+  let dependentDialects = ["::mlir::warp::WarpDialect"];
+}
+
 def WarpVerifyPipelines : Pass<"warp-verify-pipelines", "::mlir::ModuleOp"> {
   let summary = "Check what holds once roles are divided";
   let description = [{
@@ -35,7 +46,8 @@ def WarpVerifyPipelines : Pass<"warp-verify-pipelines", "::mlir::ModuleOp"> {
     all roles fit; tiles are read only between the `await` and the `release` of
     their stage, and released only after the wait for every product that reads
     them; stages are published after their copies; both sides of a ring count its
-    tiles alike, so that no barrier is out of phase.
+    tiles alike, so that no barrier is out of phase; where warpgroups have an
+    order, all of them come as often.
   }];
   let options = [
     Option<"sharedOfBlock", "shared-of-block", "int64_t", "232448",

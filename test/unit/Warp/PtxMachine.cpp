@@ -375,8 +375,10 @@ void PtxMachine::compute(Warp &warp, const PtxInstruction &op, int lane) {
   const std::string &name = op.word;
   const bool keepsNaN = op.has("NaN") && (std::isnan(f(1)) || std::isnan(f(2)));
   if (name == "mov" && op.operands[0].kind == Kind::List) {
-    for (size_t half = 0; half < 2; ++half) // two of 16 bits
-      write(warp, op.operands[0].list[half], lane, in(1) >> 16 * half & 0xffff);
+    const int bits = wide ? 32 : 16;
+    for (size_t half = 0; half < 2; ++half)
+      write(warp, op.operands[0].list[half], lane,
+            in(1) >> bits * half & ((uint64_t(1) << bits) - 1));
   } else if (name == "mov")
     word(in(1));
   else if (name == "add")
@@ -485,6 +487,8 @@ void PtxMachine::compute(Warp &warp, const PtxInstruction &op, int lane) {
       out(compare(f(1), f(2)));
     else if (op.has("s32"))
       out(compare(s32(1), s32(2)));
+    else if (op.has("s64"))
+      out(compare(static_cast<int64_t>(in(1)), static_cast<int64_t>(in(2))));
     else if (wide)
       out(compare(in(1), in(2)));
     else

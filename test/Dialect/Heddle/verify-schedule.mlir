@@ -81,6 +81,27 @@ heddle.schedule @revoking {
 
 // -----
 
+// Of what stands near a mask never all is decoded: the mask itself is not.
+heddle.schedule @near {
+  %early = cadence at(1/4)
+  // expected-warning@+1 {{no confidence reaches the threshold: with `near(1)` they count at most 0.60 of themselves, so that a step commits the surest position alone; write a lower one, or `best(1)`}}
+  commit above(0.9) near(1) on %early
+  // expected-warning@+1 {{with `near(10)` they count at most 0.96 of themselves}}
+  commit even_above(0.97) near(10)
+  attend dense
+}
+
+// -----
+
+heddle.schedule @near_enough {
+  %early = cadence at(1/4)
+  commit above(0.6) near(1) on %early
+  commit above(0.96) near(10)
+  attend dense
+}
+
+// -----
+
 // One key is rarely meant: all are a fraction, 1/1. A stage that begins when the
 // one in front of it goes on never comes.
 heddle.schedule @stages {

@@ -10,6 +10,10 @@
 #include "heddle/Dialect/Heddle/Transforms/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
 
 namespace mlir::heddle {
 #define GEN_PASS_DEF_HEDDLEVERIFYSCHEDULE
@@ -36,6 +40,25 @@ static void warnOfIdleChoices(AttendOp attend) {
                          "over what they have chosen")
               .attachNote(select.getLoc())
           << "the selection is here";
+}
+
+/// Warns of a threshold that no confidence reaches. A mask itself is not
+/// decoded, so that the share of what stands near it and is, is at most
+/// 1 - 1 / (s sqrt(2 pi)): docs/Spec/Commit.md, "What is near".
+static void warnOfFarThreshold(CommitOp commit) {
+  const ::heddle::bundle::CommitRule rule = commit.getRule();
+  if (!rule.near || !rule.isAbove())
+    return;
+  const double most = 1 - 1 / (static_cast<double>(rule.near) *
+                               std::sqrt(2 * llvm::numbers::pi));
+  if (static_cast<double>(rule.ratio.num) >
+      (most + 1e-6) * static_cast<double>(rule.ratio.den))
+    commit.emitWarning() << "no confidence reaches the threshold: with `near("
+                         << rule.near << ")` they count at most "
+                         << llvm::formatv("{0:F2}", most).str()
+                         << " of themselves, so that a step commits the surest "
+                            "position alone; write a lower one, or "
+                            "`best(1)`";
 }
 
 /// Warns of what has no effect: it is likelier a slip than meant.
@@ -67,6 +90,7 @@ static void warnOfIdleOps(ScheduleOp schedule) {
     if (idle)
       commit.emitWarning("has no effect: its cadence has no steps");
     looks |= !idle && commit.getRule().stopAtEos;
+    warnOfFarThreshold(commit);
     if (commit.getRule().revokes() &&
         commit.getRule().kind == CommitKind::Best &&
         commit.getRule().count == 1)

@@ -183,6 +183,13 @@ std::string toText(const Explanation &explanation, bool kernels = false);
 /// For programs: pretty JSON, stable key order.
 std::string toJson(const Explanation &explanation);
 
+/// Which predictions become tokens: at the steps of `on`, or at others.
+struct CommitText {
+  std::string on;   ///< "at(0.25) and every(2)"; "" of the last
+  std::string what; ///< "above(0.9) within undecoded(first = 16)"
+};
+std::vector<CommitText> commitTexts(const Manifest &manifest);
+
 /// Ascending numbers as "1,3,5,8-10"; "none" if there are none.
 std::string runLengths(const std::vector<int64_t> &numbers);
 

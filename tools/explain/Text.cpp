@@ -103,7 +103,7 @@ std::string countText(RowCount count) {
          std::to_string(count.most);
 }
 
-/// "above(9/10) within undecoded(first = 16)".
+/// "above(0.9) within undecoded(first = 16)".
 std::string ruleText(const Manifest &manifest, const CommitRule &rule) {
   using Kind = CommitRule::Kind;
   std::string text = rule.kind == Kind::RandomOrder
@@ -190,18 +190,14 @@ std::string rowsText(const Explanation &explanation) {
             bytesText(static_cast<int64_t>(
                 std::min(4.6e18, explanation.cacheBytes))) +
             " in " + counted(request.shape.layers, "layer") + "\n";
-  for (const DatedCommit &dated : manifest.datedCommits) {
-    text += "  on";
-    for (const When &when : dated.when)
-      text += (&when == &dated.when.front() ? " " : " and ") +
-              toString(when.cadence);
-    text += ": commits " + ruleText(manifest, dated.rule) + "\n";
-  }
+  // A quota alone is what all do that say nothing.
+  const std::vector<CommitText> commits = commitTexts(manifest);
+  for (const CommitText &commit : commits)
+    text += commits.size() == 1 && commit.what == "quota" ? ""
+            : commit.on.empty()
+                ? "  commits " + commit.what + "\n"
+                : "  on " + commit.on + ": commits " + commit.what + "\n";
   const CommitRule &commit = manifest.commit;
-  if (!manifest.datedCommits.empty() || commit.within >= 0 ||
-      commit.kind != CommitRule::Kind::Quota || commit.lifts() ||
-      commit.revokes() || commit.edits() || commit.renoises)
-    text += "  commits " + ruleText(manifest, commit) + "\n";
   if (!takesPlannedSteps(manifest, request.run.blockSteps()))
     text += "  how many steps a block takes, the run decides\n";
   if (commit.verifies())
@@ -556,6 +552,18 @@ likeOnesTogether(const std::vector<RuleExplanation> &rules) {
   return result;
 }
 
+std::vector<CommitText> heddle::explain::commitTexts(const Manifest &manifest) {
+  std::vector<CommitText> texts;
+  for (const DatedCommit &dated : manifest.datedCommits) {
+    std::string on;
+    for (const When &when : dated.when)
+      on += (on.empty() ? "" : " and ") + toString(when.cadence);
+    texts.push_back({on, ruleText(manifest, dated.rule)});
+  }
+  texts.push_back({"", ruleText(manifest, manifest.commit)});
+  return texts;
+}
+
 std::string heddle::explain::toText(const Explanation &explanation,
                                     bool kernels) {
   const ExplainRequest &request = explanation.request;
@@ -679,6 +687,10 @@ std::string heddle::explain::toJson(const Explanation &explanation) {
           {{"name", name},
            {"is", spelling.apply(definitionOf(explanation.manifest,
                                               static_cast<int64_t>(i)))}});
+  json["commits"] = ordered_json::array();
+  for (const CommitText &commit : commitTexts(explanation.manifest))
+    json["commits"].push_back({{"on", spelling.apply(commit.on)},
+                               {"is", spelling.apply(commit.what)}});
   json["passes"] = ordered_json::array();
   for (const PassExplanation &pass : explanation.passes)
     json["passes"].push_back({{"steps", pass.steps},

@@ -76,6 +76,8 @@ class Page(unittest.TestCase):
                 step, layer = draw.randint(1, 64), draw.randint(0, 11)
                 with self.subTest(example=example, step=step, layer=layer):
                     said = self.at(step, layer)
+                    self.assertEqual(self.facts()["Tokens are committed by"], "; ".join(
+                        f"on {c['on']}: {c['is']}" if c["on"] else c["is"] for c in json_form["commits"]))
                     phase = next(phase for rule in json_form["rules"] if layer in rule["layers"]
                                  for phase in rule["phases"] if step in phase["steps"])
                     self.assertIn(f"attention is {phase['pattern']}", said)

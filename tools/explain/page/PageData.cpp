@@ -324,6 +324,11 @@ std::string explain::pageData(const Explanation &explanation) {
   json["rules"] = rulesOf(explanation, spelling);
   json["selections"] = selectionsOf(explanation, spelling);
   json["passes"] = passesOf(explanation, spelling);
+  json["commits"] = ordered_json::array();
+  for (const CommitText &commit : commitTexts(manifest))
+    json["commits"].push_back(spelling.apply(
+        commit.on.empty() ? commit.what
+                          : "on " + commit.on + ": " + commit.what));
   json["visible"] = spelling.apply(toString(manifest, manifest.visible));
   const RunCost &cost = explanation.cost;
   json["cost"] = {

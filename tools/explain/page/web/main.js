@@ -40,6 +40,7 @@ function facts() {
       ['Masked before the step', count(value('masked'))], ['Become tokens', count(value('committed'))],
       ['Rows through the LM head', count(value('logit_rows'))]);
   }
+  rows.push(['Tokens are committed by', data.commits.join('; ')]);
   if (kept.length) rows.push(['Kept memory', bytesText(keptAt(state.step))]);
   return rows.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]);
 }

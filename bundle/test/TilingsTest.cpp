@@ -146,12 +146,13 @@ TEST(Tilings, PingPong) {
   for (const char *over : {"all", "list", "blocks"})
     EXPECT_EQ(refusalOf(R"(, "over": ")" + std::string(over) + '"'), "");
   for (const char *over : {"range", "union", "scores"})
-    EXPECT_EQ(refusalOf(R"(, "over": ")" + std::string(over) + '"'),
-              "a table of tilings: wgmma[0]: ping_pong is false with over \"" +
-                  std::string(over) +
-                  "\": warpgroups that wait for each other have the same tiles, "
-                  "which those of all keys, a list or blocks alone have; leave "
-                  "it out");
+    EXPECT_EQ(
+        refusalOf(R"(, "over": ")" + std::string(over) + '"'),
+        "a table of tilings: wgmma[0]: ping_pong is false with over \"" +
+            std::string(over) +
+            "\": warpgroups that wait for each other have the same tiles, "
+            "which those of all keys, a list or blocks alone have; leave "
+            "it out");
   EXPECT_EQ(refusalOf(R"(, "over": "list", "shared": true)"),
             "a table of tilings: wgmma[0]: ping_pong is false with shared: "
             "warpgroups that wait for each other have the same tiles, which "

@@ -58,7 +58,8 @@ void populateMemoryPatterns(const TypeConverter &converter, Patterns &patterns);
 void populatePipelinePatterns(const TypeConverter &converter,
                               Patterns &patterns);
 
-/// The warpgroups of the block of `op` that compute: all but the producer.
+/// The warpgroups of the block of `op` that compute: all but the producer. 0
+/// where its function does not say how many threads a block has.
 int64_t consumersOf(Operation *op);
 
 template <typename Op>

@@ -24,8 +24,10 @@ using Values = NVVMBuilder::Values;
 
 int64_t mlir::heddle::consumersOf(Operation *op) {
   auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
-  auto all = function->getAttrOfType<DenseI32ArrayAttr>("nvvm.maxntid");
-  return all[0] / warp::warpgroupThreads - 1;
+  auto all = function
+                 ? function->getAttrOfType<DenseI32ArrayAttr>("nvvm.maxntid")
+                 : DenseI32ArrayAttr();
+  return all && !all.empty() ? all[0] / warp::warpgroupThreads - 1 : 0;
 }
 
 Values ThreadBuilder::assembly(StringRef text, StringRef constraints,
@@ -106,11 +108,18 @@ struct ConvertWarpToNVVM
       return signalPassFailure();
     walked = getOperation().walk([](Operation *op) {
       auto space = dyn_cast<warp::SpaceOp>(op);
-      if ((!space && !isa<warp::MeetOp>(op)) ||
-          (op->getParentOfType<warp::RolesOp>() &&
-           (!space || space.getOffset())))
+      if (!space && !isa<warp::MeetOp, warp::OrderBeginOp, warp::OrderWaitOp,
+                         warp::OrderArriveOp, warp::OrderEndOp>(op))
         return WalkResult::advance();
-      op->emitOpError("belongs to no role; run warp-specialize-roles first");
+      auto roles = op->getParentOfType<warp::RolesOp>();
+      if (!roles || (space && !space.getOffset()))
+        op->emitOpError("belongs to no role; run warp-specialize-roles first");
+      else if (consumersOf(op) != static_cast<int64_t>(roles.getConsumers()))
+        op->emitOpError(
+            "is in a function whose nvvm.maxntid is not that of its "
+            "roles, 128 threads for each warpgroup");
+      else
+        return WalkResult::advance();
       return WalkResult::interrupt();
     });
     if (walked.wasInterrupted())

@@ -1,0 +1,43 @@
+// REQUIRES: heddle-opt
+// RUN: heddle-opt %s --convert-warp-to-nvvm --split-input-file --verify-diagnostics
+
+// What waits for warpgroups needs to know which there are.
+llvm.func @no_role() {
+  // expected-error @+1 {{belongs to no role; run warp-specialize-roles first}}
+  warp.order_wait
+  llvm.return
+}
+
+// -----
+
+func.func @no_kernel() {
+  // expected-error @+1 {{belongs to no role; run warp-specialize-roles first}}
+  warp.meet
+  return
+}
+
+// -----
+
+llvm.func @no_threads() {
+  warp.roles producer registers 40 {
+    %none = arith.constant 0 : i32
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    // expected-error @+1 {{is in a function whose nvvm.maxntid is not that of its roles, 128 threads for each warpgroup}}
+    warp.meet
+  }
+  llvm.return
+}
+
+// -----
+
+llvm.func @other_threads() attributes {nvvm.maxntid = array<i32: 256>} {
+  warp.roles producer registers 40 {
+    %none = arith.constant 0 : i32
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    // expected-error @+1 {{is in a function whose nvvm.maxntid is not that of its roles, 128 threads for each warpgroup}}
+    warp.order_begin
+  }
+  llvm.return
+}

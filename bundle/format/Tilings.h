@@ -37,7 +37,8 @@
 // sum instead of maxima of each tile: for bf16, for kernels that write no
 // log-sum-exp and have no functions of logits, and for no others; such entries
 // stand before those for all, or the table is refused. "ping_pong" is true
-// where warpgroups start their products one after the other, in order.
+// where two warpgroups or more start their products in order: over all keys, a
+// list or blocks, and where heads do not share lists.
 //
 //===----------------------------------------------------------------------===//
 

@@ -41,3 +41,29 @@ llvm.func @other_threads() attributes {nvvm.maxntid = array<i32: 256>} {
   }
   llvm.return
 }
+
+// -----
+
+llvm.func @unordered() attributes {nvvm.maxntid = array<i32: 384>} {
+  // expected-error @+1 {{asks for an order; run warp-ping-pong first}}
+  warp.roles producer registers 40 {
+    %none = arith.constant 0 : i32
+  } consumers 2 ping_pong registers 232 {
+  ^bb0(%group: i32):
+    %none = arith.constant 0 : i32
+  }
+  llvm.return
+}
+
+// -----
+
+llvm.func @producer() attributes {nvvm.maxntid = array<i32: 384>} {
+  warp.roles producer registers 40 {
+    // expected-error @+1 {{is not among the warpgroups that compute}}
+    warp.order_wait
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %none = arith.constant 0 : i32
+  }
+  llvm.return
+}

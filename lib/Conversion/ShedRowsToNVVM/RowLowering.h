@@ -128,7 +128,7 @@ private:
   Value thread; ///< i32
   llvm::DenseMap<Value, Lanes> values;
   llvm::DenseMap<Value, Kept> kept;
-  /// What neighbouring columns share.
+  /// What the even lane has made for the odd one behind it.
   llvm::DenseMap<Operation *, std::array<Value, 4>> randomWords;
   int64_t partialWords = 0;
 };

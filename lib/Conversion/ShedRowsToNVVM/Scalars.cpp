@@ -76,12 +76,15 @@ std::array<Value, 4> RowLowering::philox(int64_t stream, Value seed, Value step,
   return counter;
 }
 
-/// The words are made once for the two columns of a pair. Which of the two a
-/// lane is, is known in a group that begins with an even column.
+/// The words are made once for the two columns of a pair, by the even lane,
+/// where they differ in the index alone. Which of the two a lane is, is known
+/// in a group that begins with an even column.
 void RowLowering::emitRandom(shed::RandomOp random) {
-  bool paired = place.columns % 2 == 0 &&
-                isa<shed::ForColumnsOp>(random->getParentOp()) &&
+  auto pass = dyn_cast<shed::ForColumnsOp>(random->getParentOp());
+  bool paired = pass && place.columns % 2 == 0 &&
                 random.getIndex().getDefiningOp<shed::ColumnNumberOp>();
+  for (Value other : {random.getSeed(), random.getStep(), random.getPosition()})
+    paired &= !pass || !pass.getBody().isAncestor(other.getParentRegion());
   emitOnce(*random, [&](int64_t i) {
     Value index = lane(random.getIndex(), i);
     std::array<Value, 4> &words = randomWords[random];

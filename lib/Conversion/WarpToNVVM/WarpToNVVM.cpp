@@ -27,7 +27,7 @@ int64_t mlir::heddle::consumersOf(Operation *op) {
   auto all = function
                  ? function->getAttrOfType<DenseI32ArrayAttr>("nvvm.maxntid")
                  : DenseI32ArrayAttr();
-  return all && !all.empty() ? all[0] / warp::warpgroupThreads - 1 : 0;
+  return all && all.size() == 1 ? all[0] / warp::warpgroupThreads - 1 : 0;
 }
 
 Values ThreadBuilder::assembly(StringRef text, StringRef constraints,
@@ -107,6 +107,11 @@ struct ConvertWarpToNVVM
     if (walked.wasInterrupted())
       return signalPassFailure();
     walked = getOperation().walk([](Operation *op) {
+      if (auto roles = dyn_cast<warp::RolesOp>(op);
+          roles && roles.getPingPong()) {
+        op->emitOpError("asks for an order; run warp-ping-pong first");
+        return WalkResult::interrupt();
+      }
       auto space = dyn_cast<warp::SpaceOp>(op);
       if (!space && !isa<warp::MeetOp, warp::OrderBeginOp, warp::OrderWaitOp,
                          warp::OrderArriveOp, warp::OrderEndOp>(op))
@@ -114,6 +119,8 @@ struct ConvertWarpToNVVM
       auto roles = op->getParentOfType<warp::RolesOp>();
       if (!roles || (space && !space.getOffset()))
         op->emitOpError("belongs to no role; run warp-specialize-roles first");
+      else if (!roles.getConsumer().isAncestor(op->getParentRegion()))
+        op->emitOpError("is not among the warpgroups that compute");
       else if (consumersOf(op) != static_cast<int64_t>(roles.getConsumers()))
         op->emitOpError(
             "is in a function whose nvvm.maxntid is not that of its "

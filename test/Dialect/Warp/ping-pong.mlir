@@ -23,6 +23,9 @@
 // CHECK-NEXT: }
 // CHECK-NEXT: warp.order_end
 
+// RUN: not heddle-opt %t/top.mlir --warp-ping-pong 2>&1 | FileCheck %s --check-prefix=TOP
+// TOP: 'warp.multiply' op is in no loop; products in order (ping_pong) are of loops over tiles
+
 // BRANCH: 'warp.multiply' op is in scf.if, which not all warpgroups need come to; they start products in order (ping_pong)
 
 //--- good.mlir
@@ -75,6 +78,18 @@ llvm.func @branches(%keys: !llvm.ptr<1>, %n: i32, %some: i1, %stride: i64) {
       }
       warp.release %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>>
     }
+  }
+  llvm.return
+}
+
+//--- top.mlir
+llvm.func @top(%keys: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  warp.roles producer registers 40 {
+    %none = arith.constant 0 : i32
+  } consumers 2 ping_pong registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %keys[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    %f = warp.multiply %q, %q transposed : !warp.tile<64, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
   }
   llvm.return
 }

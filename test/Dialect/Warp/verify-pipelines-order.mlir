@@ -217,8 +217,8 @@ llvm.func @begins_again(%keys: !llvm.ptr<1>, %n: i32, %some: i1, %stride: i64) {
 
 // -----
 
-// A loop whose tiles are only passed leaves the place in the order out.
-llvm.func @passes(%keys: !llvm.ptr<1>, %n: i32, %some: i1, %stride: i64) {
+// A loop of any length may come more often in one of them.
+llvm.func @without_tiles(%keys: !llvm.ptr<1>, %n: i32, %some: i1, %stride: i64) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %ring = warp.ring {barriers = 65536 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<2, !warp.tile<64, 128, bf16>>
@@ -232,12 +232,12 @@ llvm.func @passes(%keys: !llvm.ptr<1>, %n: i32, %some: i1, %stride: i64) {
   ^bb0(%group: i32):
     %q = warp.load %keys[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
     warp.order_begin
+    // expected-error @+1 {{has warpgroups come in order, but waits for no tile: it may be of other lengths in some of them}}
     scf.for %i = %c0 to %n step %c1 : i32 {
         warp.order_wait
         warp.order_arrive
     }
     scf.for %t = %c0 to %n step %c1 : i32 {
-      // expected-error @+1 {{is of a loop without a place in the order that other loops have}}
       %k = warp.await %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
       %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
       %s = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
@@ -255,6 +255,7 @@ llvm.func @alone(%keys: !llvm.ptr<1>, %n: i32, %some: i1, %stride: i64) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %ring = warp.ring {barriers = 65536 : i64, offset = 32768 : i64, readers = 4 : i64, writers = 128 : i64} : !warp.ring<2, !warp.tile<64, 128, bf16>>
+  // expected-error @+1 {{has an order, which 2 to 4 consumers have, not 1}}
   warp.roles producer registers 40 {
     scf.for %t = %c0 to %n step %c1 : i32 {
       %into = warp.acquire %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
@@ -264,7 +265,6 @@ llvm.func @alone(%keys: !llvm.ptr<1>, %n: i32, %some: i1, %stride: i64) {
   } consumers 1 registers 232 {
   ^bb0(%group: i32):
     %q = warp.load %keys[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
-    // expected-error @+1 {{needs two warpgroups or more, all of which compute}}
     warp.order_begin
     scf.for %t = %c0 to %n step %c1 : i32 {
       %k = warp.await %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
@@ -277,4 +277,87 @@ llvm.func @alone(%keys: !llvm.ptr<1>, %n: i32, %some: i1, %stride: i64) {
     warp.order_end
   }
   llvm.return
+}
+
+// -----
+
+// A loop whose tiles are only passed leaves the place in the order out.
+llvm.func @passes(%keys: !llvm.ptr<1>, %n: i32, %some: i1, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ring = warp.ring {barriers = 65536 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<2, !warp.tile<64, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %keys[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    warp.order_begin
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+      warp.order_wait
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
+      warp.order_arrive
+      %s = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
+      warp.release %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+    }
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      // expected-error @+2 {{is of a loop without a place in the order that other loops have}}
+      // expected-error @+1 {{is in a loop more than what fills the ring}}
+      %k = warp.await %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
+      %s = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
+      warp.release %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+    }
+    warp.order_end
+  }
+  llvm.return
+}
+
+// -----
+
+// One would meet the other that still waits for its place.
+llvm.func @meets(%keys: !llvm.ptr<1>, %n: i32, %some: i1, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ring = warp.ring {barriers = 65536 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<2, !warp.tile<64, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %keys[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    warp.order_begin
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+      warp.order_wait
+      // expected-error @+1 {{is between warp.order_wait and warp.order_arrive, where others wait}}
+      warp.meet
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
+      warp.order_arrive
+      %s = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
+      warp.release %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+    }
+    warp.order_end
+  }
+  llvm.return
+}
+
+// -----
+
+func.func @no_kernel() {
+  // expected-error @+1 {{is in no llvm.func, whose warps it divides}}
+  warp.roles producer registers 40 {
+    %none = arith.constant 0 : i32
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %none = arith.constant 0 : i32
+  }
+  return
 }

@@ -31,8 +31,9 @@ using namespace ::heddle::test;
 
 namespace {
 
-/// Adds up the bits of all columns in three ways: as they come, in a branch
-/// that takes some columns, and of an index that is no column's own.
+/// Adds up the bits of all columns in four ways: as they come, in a branch that
+/// takes some columns, of an index that is no column's own, and of positions
+/// that differ by column.
 constexpr const char *text = R"(
 shed.row_kernel @draw draw element(bf16) tiling(<threads = 32>) {
 ^bb0(%logits: !shed.array<bf16>, %unconditional: !shed.array<bf16>, %vocab: i64,
@@ -44,8 +45,9 @@ shed.row_kernel @draw draw element(bf16) tiling(<threads = 32>) {
   %c0 = arith.constant 0 : i64
   %c1 = arith.constant 1 : i64
   %c2 = arith.constant 2 : i64
-  %all, %some, %next = shed.for_columns ragged %vocab reduce(add, add, add)
-      -> i64, i64, i64 {
+  %c3 = arith.constant 3 : i64
+  %all, %some, %next, %apart = shed.for_columns ragged %vocab
+      reduce(add, add, add, add) -> i64, i64, i64, i64 {
   ^bb0(%j: !shed.column):
     %n = shed.column_number %j
     %bits = shed.random stream(0) seed %seed step %first position %stride index %n
@@ -58,11 +60,13 @@ shed.row_kernel @draw draw element(bf16) tiling(<threads = 32>) {
     }
     %after = arith.addi %n, %c1 : i64
     %other = shed.random stream(0) seed %seed step %first position %stride index %after
-    shed.contribute %bits, %in_branch, %other : i64, i64, i64
+    %moved = shed.random stream(0) seed %seed step %first position %after index %n
+    shed.contribute %bits, %in_branch, %other, %moved : i64, i64, i64, i64
   }
   shed.write %all, %clock[%c0] : !shed.array<i64>
   shed.write %some, %clock[%c1] : !shed.array<i64>
   shed.write %next, %clock[%c2] : !shed.array<i64>
+  shed.write %apart, %clock[%c3] : !shed.array<i64>
 }
 )";
 
@@ -99,22 +103,23 @@ TEST(RowRandom, AsPtxIsTheHosts) {
   for (int64_t vocab : {1, 7, 8, 9, 16, 21, 256, 263, 519}) {
     SCOPED_TRACE(vocab);
     const int64_t step = vocab * 3, position = 1000 - vocab, below = vocab / 2;
-    std::array<int64_t, 3> sums = {-1, -1, -1};
+    std::array<int64_t, 4> sums = {-1, -1, -1, -1};
     PtxMachine machine(program, 0, seed);
     machine.allow(sums.data(), sizeof sums);
     machine.run({0, 0, 0},
                 {0, 0, uint64_t(vocab), uint64_t(position), uint64_t(step), 0,
                  0, 0, reinterpret_cast<uintptr_t>(sums.data()), 0, 0, seed,
                  uint64_t(below), 0, 0, 0, 0, 0});
-    std::array<uint64_t, 3> expected = {0, 0, 0};
+    std::array<uint64_t, 4> expected = {0, 0, 0, 0};
     using enum ::heddle::rt::RandomStream;
     for (int64_t j = 0; j < vocab; ++j) {
       expected[0] += bitsOf(seed, Gumbel, step, position, j);
       if (j < below)
         expected[1] += bitsOf(seed, Order, step, position, j);
       expected[2] += bitsOf(seed, Gumbel, step, position, j + 1);
+      expected[3] += bitsOf(seed, Gumbel, step, j + 1, j);
     }
-    for (size_t i = 0; i < 3; ++i)
+    for (size_t i = 0; i < 4; ++i)
       EXPECT_EQ(static_cast<uint64_t>(sums[i]), expected[i]) << i;
     seed = seed * 3 + 1;
   }

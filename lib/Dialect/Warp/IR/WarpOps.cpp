@@ -299,6 +299,11 @@ LogicalResult RolesOp::verifyRegions() {
       !getConsumer().getArgument(0).getType().isInteger(32))
     return emitOpError("has consumers whose argument is not their number, an "
                        "i32");
+  const bool alternate =
+      getPingPong() || !getConsumer().getOps<OrderBeginOp>().empty();
+  if (alternate && (getConsumers() < 2 || getConsumers() > 4))
+    return emitOpError("has an order, which 2 to 4 consumers have, not ")
+           << getConsumers();
   return success();
 }
 

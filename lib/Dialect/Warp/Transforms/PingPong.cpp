@@ -30,6 +30,11 @@ static Operation *outermost(Operation *op) {
                          "products in order (ping_pong)";
     return nullptr;
   }
+  if (outer == op) {
+    op->emitOpError("is in no loop; products in order (ping_pong) are of loops "
+                    "over tiles");
+    return nullptr;
+  }
   return outer;
 }
 

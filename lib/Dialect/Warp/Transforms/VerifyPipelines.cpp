@@ -489,6 +489,11 @@ static LogicalResult verifyOrdered(RolesOp roles) {
     if (isa<OrderBeginOp, OrderEndOp>(op))
       return op->emitOpError("is there twice");
   for (Block *body : bodies) {
+    // A loop over a ring's tiles is as long for all: verifyPhases().
+    if (body->getOps<AwaitOp>().empty())
+      return body->getParentOp()->emitOpError(
+          "has warpgroups come in order, but waits for no tile: it may be of "
+          "other lengths in some of them");
     bool inside = false;
     for (Operation &op : *body) {
       if (isa<OrderWaitOp, OrderArriveOp>(op)) {
@@ -496,7 +501,8 @@ static LogicalResult verifyOrdered(RolesOp roles) {
           return op.emitOpError("does not alternate: warp.order_wait, then "
                                 "warp.order_arrive");
         inside = !inside;
-      } else if (inside && isa<AwaitOp, scf::ForOp>(op)) {
+      } else if (inside &&
+                 isa<AwaitOp, MeetOp, MeetClusterOp, SpaceOp, scf::ForOp>(op)) {
         return op.emitOpError("is between warp.order_wait and "
                               "warp.order_arrive, where others wait");
       }
@@ -526,6 +532,11 @@ struct VerifyPipelines : warp::impl::WarpVerifyPipelinesBase<VerifyPipelines> {
   void runOnOperation() override {
     bool good = true;
     getOperation().walk([&](RolesOp roles) {
+      if (!kernelOf(roles)) {
+        roles.emitOpError("is in no llvm.func, whose warps it divides");
+        good = false;
+        return;
+      }
       good &= succeeded(verifyMemory(roles, sharedOfBlock)) &&
               succeeded(verifyRegisters(roles)) &&
               succeeded(verifyOrdered(roles));

@@ -361,3 +361,33 @@ func.func @no_kernel() {
   }
   return
 }
+
+// -----
+
+llvm.func @some_active(%keys: !llvm.ptr<1>, %n: i32, %some: i1, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ring = warp.ring active(%c1) {barriers = 65536 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<2, !warp.tile<64, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+    }
+  } consumers 2 active(%c1) registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %keys[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    // expected-error @+1 {{waits for all warpgroups that compute, of which some do not}}
+    warp.order_begin
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+      warp.order_wait
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
+      warp.order_arrive
+      %s = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
+      warp.release %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+    }
+    warp.order_end
+  }
+  llvm.return
+}

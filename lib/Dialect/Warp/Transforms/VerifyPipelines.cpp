@@ -479,9 +479,9 @@ static LogicalResult verifyOrdered(RolesOp roles) {
     return failure();
   if (ops.empty())
     return success();
-  if (roles.getActive() || roles.getConsumers() < 2)
+  if (roles.getActive())
     return ops.front()->emitOpError(
-        "needs two warpgroups or more, all of which compute");
+        "waits for all warpgroups that compute, of which some do not");
   if (!isa<OrderBeginOp>(ops.front()) || !isa<OrderEndOp>(ops.back()))
     return roles.emitOpError(
         "has an order that is not begun first and ended last");

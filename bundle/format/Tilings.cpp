@@ -98,12 +98,9 @@ std::string heddle::bundle::kernelProblem(const TilingRule &rule) {
                                         : "key_shares is 1") +
            " with over \"scores\": a block that selects has the rows of its "
            "groups and all of their keys; leave it out";
-  if (rule.checkSums && (rule.element != "bf16" || rule.over == "scores"))
-    return "check_sums is false " +
-           (rule.element != "bf16" ? "for " + rule.element
-                                   : "with over \"scores\"") +
-           ": sums of weights that no maximum bounds need bf16's exponents, "
-           "and attention; leave it out";
+  if (rule.checkSums && ofScores)
+    return "check_sums is false with over \"scores\": kernels that select "
+           "have no sums of weights; leave it out";
   if (rule.pingPong &&
       (rule.shared || (rule.over != "all" && !ofList && rule.over != "blocks")))
     return "ping_pong is false with " +

@@ -24,10 +24,17 @@ using Values = NVVMBuilder::Values;
 /// rescalings.
 static constexpr float slack = 8.0f;
 
-/// What a lane's part of a row's sum may reach where sums are checked: far from
-/// all that bf16 and f32 do not hold, and so far from 1 that hardly any tile
-/// behind the first one gets there.
-static constexpr float mostSum = 0x1p40f;
+/// What a lane's part of a row's sum may reach where sums are checked: no
+/// weight that is rounded to `element` overflows (f16 holds 65,504), and hardly
+/// any tile behind the first one gets there.
+static float mostSum(Type element) {
+  return element.isBF16() ? 0x1p40f : 0x1p15f;
+}
+
+/// A reference that is raised is so by at least this, since over many keys a
+/// sum gets large where no weight is. 2^20 keys take one such raise, so weights
+/// of f16 stay normal numbers.
+static constexpr float leastRaise = 4.0f;
 
 static constexpr float infinity = std::numeric_limits<float>::infinity();
 
@@ -126,14 +133,15 @@ static Value weigh(WarpBuilder &v, Value logits, Value factor, Value maximum) {
 
 /// The weights of a part of a tile, relative to maxima of parts before, and
 /// sums with them. Where a row's sum gets too large, its maximum is raised to
-/// the part's, all that is summed so far is scaled and the part weighed anew.
-/// `context`: products of the parts before, perhaps on their way.
-static Value weighBySums(WarpBuilder &v, Value logits, Value factor,
-                         RunningSoftmax &state, Value &context) {
+/// the part's or further, all that is summed so far is scaled and the part
+/// weighed anew. `context`: products of the parts before, perhaps on their way.
+static Value weighBySums(WarpBuilder &v, const AttentionTask &t, Value logits,
+                         Value factor, RunningSoftmax &state, Value &context) {
+  const float most = mostSum(t.element);
   auto isTooLarge = [&](Value sum) {
     return v.map(
         v.fragment(1, v.i1()), sum, [&](ValueRange element, Value, Value) {
-          return v.compare(CmpFPredicate::OGT, element[0], v.real(mostSum));
+          return v.compare(CmpFPredicate::OGT, element[0], v.real(most));
         });
   };
   Value weights = weigh(v, logits, factor, state.maximum);
@@ -151,7 +159,8 @@ static Value weighBySums(WarpBuilder &v, Value logits, Value factor,
                   {isTooLarge(v.combine(warp::Combine::Max, sum)),
                    topOf(v, logits, factor), state.maximum},
                   [&](ValueRange element, Value, Value) {
-                    return v.select(element[0], v.maxf(element[1], element[2]),
+                    Value least = v.addf(element[2], v.real(leastRaise));
+                    return v.select(element[0], v.maxf(element[1], least),
                                     element[2]);
                   });
         Value ratio = ratioOf(v, state.maximum, maximum);
@@ -204,7 +213,7 @@ static Results update(RewriteBuilder &v, const AttentionTask &t,
       if (!endMasked)
         weights = maskEnd(v, t, weights, 0.0f, own);
     } else if (checksSums) {
-      weights = weighBySums(v, part, logits.factor, state, sums);
+      weights = weighBySums(v, t, part, logits.factor, state, sums);
     } else {
       weights = weigh(v, part, logits.factor, state.maximum);
     }

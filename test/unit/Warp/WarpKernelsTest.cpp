@@ -393,64 +393,70 @@ TEST_F(WarpKernels, PingPong) {
 /// none at all; NaN.
 TEST_F(WarpKernels, ChecksSums) {
   uint64_t seed = 1;
-  for (auto [headDim, consumers, more] :
-       {std::tuple(64, 1, "parts = 1"), std::tuple(64, 1, "parts = 2"),
-        std::tuple(64, 1, "parts = 4"),
-        std::tuple(128, 2, "parts = 2, query_stages = 2")}) {
+  for (auto [type, headDim, consumers, more] :
+       {std::tuple("bf16", 64, 1, "parts = 1"),
+        std::tuple("bf16", 64, 1, "parts = 2"),
+        std::tuple("bf16", 64, 1, "parts = 4"),
+        std::tuple("bf16", 128, 2, "parts = 2, query_stages = 2"),
+        std::tuple("f16", 64, 1, "parts = 1"),
+        std::tuple("f16", 64, 1, "parts = 4"),
+        std::tuple("f16", 128, 2, "parts = 2, query_stages = 2")}) {
+    const bool bf16 = type[0] == 'b';
     const int64_t group = 64 * consumers;
     const std::string tiling =
         "consumers = " + std::to_string(consumers) +
         ", keys = 64, stages = 2, producer_registers = 40, consumer_registers "
         "= 208, check_sums = true, " +
         more;
-    SCOPED_TRACE(tiling);
+    SCOPED_TRACE(type + (", " + tiling));
     const std::string ofGroups =
         "list<0, group = " + std::to_string(group) + ">";
-    Compiled dense = compile("bf16", headDim, tiling), list, near, none;
-    list = compile("bf16", headDim, tiling, ofGroups);
+    Compiled dense = compile(type, headDim, tiling), list, near, none;
+    list = compile(type, headDim, tiling, ofGroups);
     near = compile(
-        "bf16", headDim, tiling,
+        type, headDim, tiling,
         {{"sinks<3>"},
          {"window<40>", "[#shed.sinks<3>]", "within #shed.window<40>"}});
-    none = compile("bf16", headDim, tiling,
+    none = compile(type, headDim, tiling,
                    {{ofGroups, "", "within #shed.window<10>"}}, "int32");
     ASSERT_FALSE(dense.ptx.empty() || list.ptx.empty() || near.ptx.empty() ||
                  none.ptx.empty());
     for (auto [level, rise] :
-         {std::pair(0.0, 0.0), std::pair(0.0, 300.0), std::pair(0.0, -300.0),
-          std::pair(500.0, 0.0), std::pair(-500.0, 900.0)}) {
+         {std::pair(0.0, 0.0), std::pair(0.0, 300.0), std::pair(0.0, 40.0),
+          std::pair(0.0, -300.0), std::pair(500.0, 0.0),
+          std::pair(-500.0, 900.0)}) {
       if (headDim == 128 && rise <= 0)
         continue; // take long
       SCOPED_TRACE(std::to_string(level) + ", " + std::to_string(rise));
       Problem problem{330, 70, 2, 1, 0.125f};
       problem.level = level;
       problem.rise = rise;
-      check(dense, true, headDim, problem, seed++);
+      check(dense, bf16, headDim, problem, seed++);
       problem.n = 33;
-      check(dense, true, headDim, problem, seed++);
+      check(dense, bf16, headDim, problem, seed++);
       problem.n = problem.rows = 150;
       for (int64_t keep : {1, 130}) {
         Lists lists{group, keep};
-        check(list, true, headDim, problem, seed++, nullptr, &lists);
+        check(list, bf16, headDim, problem, seed++, nullptr, &lists);
       }
       Problem within = problem;
       within.within = {{::heddle::bundle::Term::Kind::Window, 10}};
       Lists lists{group, 20};
-      check(none, true, headDim, within, seed++, nullptr, &lists);
+      check(none, bf16, headDim, within, seed++, nullptr, &lists);
       problem.window = 40;
       problem.sinks = 3;
-      check(near, true, headDim, problem, seed++);
+      check(near, bf16, headDim, problem, seed++);
     }
     // Far apart without any order, and NaN in the rows after the first one.
     Problem apart{200, 66, 1, 1, 0.125f, 6};
-    check(dense, true, headDim, apart, seed++);
+    check(dense, bf16, headDim, apart, seed++);
     apart.others = NAN;
-    check(dense, true, headDim, apart, seed++);
+    check(dense, bf16, headDim, apart, seed++);
     // What a row gets does not depend on those that are raised beside it.
     Problem own{330, 16, 1, 1, 0.125f};
     own.rise = 100;
     auto ofFirstRow = [&] {
-      auto bits = check(dense, true, headDim, own, 1);
+      auto bits = check(dense, bf16, headDim, own, 1);
       bits.resize(static_cast<size_t>(headDim));
       return bits;
     };

@@ -68,7 +68,7 @@
 namespace heddle::abi {
 
 /// Version of everything in this file. A bundle of another version is refused.
-inline constexpr uint32_t abiVersion = 9;
+inline constexpr uint32_t abiVersion = 10;
 
 /// Parameters of a CUDA attention or select kernel.
 inline constexpr int64_t cudaParameters = 3;
@@ -262,6 +262,7 @@ struct SelectArgs {
   int64_t rowBegin, rowEnd;       ///< places, see above
   int64_t alwaysBegin, alwaysEnd; ///< places; alike where there are none
   IndexList within;               ///< read, see above
+  const TileMaps *tileMaps;       ///< of keys alone, as AttentionArgs::tileMaps
 };
 
 /// What scoring has in common with the attention whose log-sum-exp it reads:

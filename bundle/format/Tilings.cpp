@@ -89,13 +89,13 @@ std::string heddle::bundle::kernelProblem(const TilingRule &rule) {
            ": rows of several query heads are packed over all keys and ranges, "
            "which these heads have in common; leave it out";
   const bool ofScores = rule.over == "scores", ofList = rule.over == "list";
-  if (rule.tma && (ofScores || ofList))
+  if (rule.tma && ofList)
     return "copies is \"threads\" with over \"" + rule.over +
-           "\": tensor maps bring tiles of consecutive keys to kernels that "
-           "attend; leave it out";
-  if (ofScores && (rule.keyShares > 1 || rule.queryStages))
-    return std::string(rule.queryStages ? "query_stages is 0"
-                                        : "key_shares is 1") +
+           "\": tensor maps bring tiles of consecutive keys; leave it out";
+  if (ofScores && (rule.keyShares > 1 || rule.queryStages || rule.cluster > 1))
+    return std::string(rule.queryStages   ? "query_stages is 0"
+                       : rule.cluster > 1 ? "cluster is 1"
+                                          : "key_shares is 1") +
            " with over \"scores\": a block that selects has the rows of its "
            "groups and all of their keys; leave it out";
   if (rule.checkSums && ofScores)
@@ -198,10 +198,11 @@ bool heddle::bundle::takesAllOf(const TilingRule &other,
   if (rule.positions && !other.positions && !rule.checkSums)
     return false;
   // Clusters do not go over all ranges, tiles and blocks of rows have to divide
-  // blocks of keys and groups, and tensor maps bring no list.
+  // blocks of keys and groups, and tensor maps bring no list of keys.
   return other.over == "all" || other.over == "range"
              ? other.over == "all" || other.cluster == 1 || other.queryStages
-             : other.cluster == 1 && (!other.tma || rule.tma) &&
+             : other.cluster == 1 &&
+                   (!other.tma || rule.tma || other.over == "scores") &&
                    isMultiple(rule.consumers, other.consumers) &&
                    isMultiple(rule.keys, other.keys);
 }

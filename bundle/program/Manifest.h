@@ -309,7 +309,7 @@ struct KernelVariant {
   int64_t threads = 0;                 ///< of a block; Cuda only, else 0
   int64_t sharedBytes = 0; ///< dynamic shared memory of a block; Cuda only
   /// Rows of the boxes of its tensor maps (abi::TileMaps); 0 if it reads none.
-  /// Attention and Cuda only.
+  /// Cuda only, not in f32.
   int64_t mapRows = 0;
   /// Blocks next to each other in x that run together as a cluster; Cuda only,
   /// else 1.

@@ -184,9 +184,9 @@ void checkMaps(Problem &in, const Target &target, const Kernel &kernel,
     return;
   if (target.kind == Target::Kind::Host)
     in.fail(path + ".map_rows", "a host kernel has no tensor maps, expected 0");
-  else if (kernel.kind == Kernel::Kind::Select || variant.dtype == "f32")
+  else if (variant.dtype == "f32")
     in.fail(path + ".map_rows",
-            "only attention in bf16 or f16 has tensor maps, "
+            "only kernels in bf16 or f16 have tensor maps, "
             "expected 0");
 }
 

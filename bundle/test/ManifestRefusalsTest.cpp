@@ -330,8 +330,10 @@ TEST(Manifest, RefusesFormsOfOtherTargets) {
   EXPECT_CUDA_REFUSED(json["kernels"][0]["variants"].push_back(
                           json["kernels"][0]["variants"][4]),
                       "two variants for bf16 and head dim 64");
-  EXPECT_CUDA_REFUSED(json["kernels"][3]["variants"][1]["map_rows"] = 64,
-                      "only attention in bf16 or f16 has tensor maps");
+  EXPECT_CUDA_REFUSED(
+      json["kernels"][0]["variants"][1]["dtype"] = "f32";
+      json["kernels"][0]["variants"][1]["symbol"] = "dense_f32_d64",
+      "only kernels in bf16 or f16 have tensor maps, expected 0");
 
   for (int threads : {0, 1, 48, 1056})
     EXPECT_TRUE(says(cudaRefusal([&](Json &json) {

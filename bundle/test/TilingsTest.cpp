@@ -122,20 +122,14 @@ TEST(Tilings, NothingStandsBehindTheirEnd) {
                 " is 0, which no JSON has");
 }
 
-TEST(Tilings, SumsAreCheckedInBf16) {
-  std::string half = ruleWith(R"("head_dim": 64, "check_sums": true)");
-  EXPECT_EQ(refusal(tableOf(half)), "");
-  half.replace(half.find("bf16"), 4, "f16");
-  EXPECT_EQ(
-      refusal(tableOf(half)),
-      "a table of tilings: wgmma[0]: check_sums is false for f16: sums of "
-      "weights that no maximum bounds need bf16's exponents, and "
-      "attention; leave it out");
+TEST(Tilings, SumsAreCheckedWhereWeightsAre) {
+  EXPECT_EQ(refusal(tableOf(ruleWith(R"("head_dim": 64, "check_sums": true)"))),
+            "");
   EXPECT_EQ(refusal(tableOf(ruleWith(
                 R"("head_dim": 64, "over": "scores", "check_sums": true)"))),
             "a table of tilings: wgmma[0]: check_sums is false with over "
-            "\"scores\": sums of weights that no maximum bounds need bf16's "
-            "exponents, and attention; leave it out");
+            "\"scores\": kernels that select have no sums of weights; leave "
+            "it out");
 }
 
 TEST(Tilings, PingPong) {
@@ -168,21 +162,23 @@ TEST(Tilings, WhatNoKernelHas) {
   auto refusalOf = [](const std::string &more) {
     return refusal(tableOf(ruleWith("\"head_dim\": 128, " + more)));
   };
-  for (const char *over : {"list", "scores"})
+  EXPECT_EQ(refusalOf(R"("over": "list", "copies": "tma")"),
+            "a table of tilings: wgmma[0]: copies is \"threads\" with over "
+            "\"list\": tensor maps bring tiles of consecutive keys; leave it "
+            "out");
+  for (const char *over : {"blocks", "scores"})
     EXPECT_EQ(refusalOf("\"over\": \"" + std::string(over) +
                         "\", \"copies\": \"tma\""),
-              "a table of tilings: wgmma[0]: copies is \"threads\" with over "
-              "\"" +
-                  std::string(over) +
-                  "\": tensor maps bring tiles of consecutive keys to "
-                  "kernels that attend; leave it out");
+              "");
+  EXPECT_NE(refusalOf(R"("over": "scores", "copies": "tma", "cluster": 2)")
+                .find("cluster is 1 with over \"scores\""),
+            std::string::npos);
   EXPECT_NE(refusalOf(R"("over": "scores", "query_stages": 2)")
                 .find("query_stages is 0 with over \"scores\""),
             std::string::npos);
   EXPECT_NE(refusalOf(R"("over": "scores", "key_shares": 4)")
                 .find("key_shares is 1 with over \"scores\""),
             std::string::npos);
-  EXPECT_EQ(refusalOf(R"("over": "blocks", "copies": "tma")"), "");
 }
 
 TEST(Tilings, EntriesWithSumsStandFirst) {

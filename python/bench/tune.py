@@ -36,7 +36,7 @@ SHARED_BYTES = 232448  # of a block of compute capability 9.0, if it is alone; 1
 # one block or, of all keys, for a cluster of two.
 COPIES = {"threads": {}, "tma": dict(copies="tma"), "tma2": dict(copies="tma", cluster=2)}
 COPIES_OVER = {"all": list(COPIES), "blocks": ["threads", "tma"], "list": ["threads"],
-               "shared": ["threads"], "range": ["threads", "tma"]}
+               "shared": ["threads"], "range": ["threads", "tma"], "scores": ["threads", "tma"]}
 PORTABLE = "portable"
 SCHEDULE = "heddle.schedule @dense {\n  attend dense\n}\n"
 # Of so many keys around each row, and the first 64.
@@ -75,12 +75,12 @@ def tilings(dtype, head_dim, over="all", copies=COPIES, query_stages=(0,), check
             ping_pong=(0,)):
     """Entries of a table: those whose tiles and barriers fit a block, whose rows divide the groups
     and whose tiles divide the blocks. Of `query_stages`, 0 is a grid with a block for each tile of
-    rows, the one that lists which heads share have; of `check_sums`, 1 are sums instead of maxima,
-    which bf16 alone has; of `ping_pong`, 1 are products in order, which windows and shared lists have
-    not."""
+    rows, the one that lists which heads share have; of `check_sums`, 1 are sums instead of maxima;
+    of `ping_pong`, 1 are products in order, which windows and shared lists have not."""
     kind, _, group = over.partition("/")
     if kind == "scores":
-        yield from score_tilings(dtype, head_dim, int(group))
+        yield from score_tilings(dtype, head_dim, int(group),
+                                 [choice for choice in COPIES_OVER[kind] if choice in copies])
         return
     for (consumers, blocks), keys, stages, parts, queries, sums, order in itertools.product(
             REGISTERS, (64, 80, 96, 112, 128, 144, 160, 176, 192), (2, 3, 4), (1, 2, 3, 4), query_stages,
@@ -89,7 +89,7 @@ def tilings(dtype, head_dim, over="all", copies=COPIES, query_stages=(0,), check
         room = (SHARED_BYTES + 1024) // blocks - 1024
         if keys % (16 * parts) or rows * head_dim * 2 + 16 * (stages * 2 + queries) > room:
             continue
-        if kind == "shared" and queries or sums and dtype != "bf16":
+        if kind == "shared" and queries:
             continue
         if order and (kind in ("range", "shared") or consumers == 1):
             continue
@@ -116,15 +116,15 @@ def tilings(dtype, head_dim, over="all", copies=COPIES, query_stages=(0,), check
                        **({"ping_pong": True} if order else {}))
 
 
-def score_tilings(dtype, head_dim, group):
+def score_tilings(dtype, head_dim, group, copies):
     """The same of kernels that select keys for groups of so many rows."""
-    for (consumers, (producer, consumer)), keys, stages in itertools.product(
-            SCORE_REGISTERS.items(), (64, 128), (2, 3, 4)):
+    for (consumers, (producer, consumer)), keys, stages, choice in itertools.product(
+            SCORE_REGISTERS.items(), (64, 128), (2, 3, 4), copies):
         rows = group * consumers + stages * keys
         if rows * head_dim * 2 + 16 * stages + LIST_BYTES + 1024 <= SHARED_BYTES:
             yield dict(element=dtype, over="scores", head_dim=head_dim, consumers=consumers,
                        keys=keys, stages=stages, parts=1, producer_registers=producer,
-                       consumer_registers=consumer)
+                       consumer_registers=consumer, **COPIES[choice])
 
 
 def name_of(tiling):

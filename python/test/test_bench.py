@@ -110,8 +110,8 @@ class Bench(unittest.TestCase):
             self.assertEqual({t.get("query_stages") for t in tune.tilings(
                 "bf16", 128, over, query_stages=(0, 2))}, stages)
         self.assertEqual({t.get("over") for t in of["all"]}, {None})
-        for dtype, sums in (("bf16", {None, True}), ("f16", {None})):
-            self.assertEqual({t.get("check_sums") for t in tune.tilings(dtype, 128, check_sums=(0, 1))}, sums)
+        for dtype in ("bf16", "f16"):
+            self.assertEqual({t.get("check_sums") for t in tune.tilings(dtype, 128, check_sums=(0, 1))}, {None, True})
         for over, order in (("all", {None, True}), ("list/128", {None, True}), ("list/64", {None}),
                             ("blocks/128", {None, True}), ("range/4096", {None}), ("shared/32", {None})):
             tried = list(tune.tilings("bf16", 128, over, ping_pong=(0, 1)))
@@ -125,6 +125,9 @@ class Bench(unittest.TestCase):
         scores = list(tune.tilings("bf16", 128, "scores/128"))
         self.assertEqual({(each["consumers"], each["over"]) for each in scores},
                          {(4, "scores"), (2, "scores")})
+        self.assertEqual({each.get("copies") for each in scores}, {None, "tma"})
+        self.assertFalse(any("cluster" in each for each in scores))
+        self.assertEqual(len({tune.name_of(each) for each in scores}), len(scores))
         self.assertNotIn((4, 128, 3), {(each["consumers"], each["keys"], each["stages"])
                                        for each in scores})  # it does not fit a block
         self.assertIn("group = 64)", tune.schedule_of("scores/64", 0.1))

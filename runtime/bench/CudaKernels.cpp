@@ -133,6 +133,12 @@ Status KernelSubject::prepare() {
     pairs = heads * rt::fixedPairs(kernel.terms, n,
                                    decoded.empty() ? 0 : decoded[0].keep);
   }
+  return upload(args);
+}
+
+/// The kernel's arguments, with tensor maps if it has such.
+template <typename Args> Status KernelSubject::upload(Args args) {
+  const Stream &stream = *subject.stream;
   abi::TileMaps encoded;
   if (variant.mapRows) {
     if (Status s =
@@ -207,12 +213,7 @@ Status KernelSubject::prepareSelection(const abi::AttentionArgs &args) {
   scored.group = kernel.group;
   scored.scorer = kernel.scorer;
   pairs = heads * n * scored.scoringRows(n);
-  const Stream &stream = *subject.stream;
-  if (Status s =
-          stream.copyToDevice(memory[arguments], &select, sizeof(select));
-      !s)
-    return s;
-  return stream.synchronize();
+  return upload(select);
 }
 
 Status KernelSubject::launch(const Stream &stream) const {

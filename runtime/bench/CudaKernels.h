@@ -47,6 +47,7 @@ private:
   Status fillLists(const bundle::Selection &selection, size_t c,
                    abi::AttentionArgs &args);
   Status prepareSelection(const abi::AttentionArgs &args);
+  template <typename Args> Status upload(Args args);
   int64_t keptOf(const bundle::Selection &selection) const;
   bool selects() const { return kernel.kind == bundle::Kernel::Kind::Select; }
   int64_t listRows(const bundle::Selection &selection) const {

@@ -82,6 +82,8 @@ public:
   Value own;   ///< i32: the warpgroup's first group of the block's
   Value row;   ///< i32: its first row
   Value keyBase;
+  Value keyMap;    ///< of all keys, or null
+  Value keyColumn; ///< i32: of the head in it, in elements
 
 private:
   static shed::TopKOp topKOf(shed::KernelOp kernel) {
@@ -113,10 +115,10 @@ LogicalResult SelectTask::verifyForm() {
     return refuse(kernel, "keys of a tile, " + Twine(tiling.getKeys()) +
                               ", are to be a multiple of 64");
   if (!llvm::isPowerOf2_64(tiling.getConsumers()) || tiling.getCluster() > 1 ||
-      tiling.getTma() || tiling.getQueryStages())
+      tiling.getQueryStages())
     return refuse(kernel,
                   "they select with 1, 2 or 4 consumers that load their "
-                  "own queries and copy a block's own keys");
+                  "own queries, and each block brings its own keys");
   LogicalResult good = success();
   kernel.getBody().walk([&](Operation *op) {
     if (isa<shed::ScoresOp>(op))
@@ -177,8 +179,10 @@ Operation *SelectTask::open() {
     }
     own = v.mul(warp::WarpgroupOp::create(v.b), groups);
     row = v.mul(v.add(first, own), group);
-    keyBase =
-        ofHead(v, offsetof(abi::SelectArgs, key), v.quotient(head, kvGroup));
+    Value kvHead = v.quotient(head, kvGroup);
+    keyBase = ofHead(v, offsetof(abi::SelectArgs, key), kvHead);
+    if (keyMap)
+      keyColumn = v.mul(kvHead, channels);
     moveBody(v);
   });
   v.closeEntry();
@@ -195,6 +199,9 @@ void SelectTask::loadArguments(WarpBuilder &v) {
   sharers = sharedLists ? word(offsetof(abi::SelectArgs, list) +
                                offsetof(abi::IndexList, headsPerList))
                         : v.word(1);
+  if (tiling.getTma())
+    keyMap = v.at(field(v, v.global(), offsetof(abi::SelectArgs, tileMaps)),
+                  int64_t(offsetof(abi::TileMaps, key)));
   queryStride =
       v.mul(field(v, v.i64(), offsetof(abi::SelectArgs, queryStride)), 2);
   keyStride = v.mul(field(v, v.i64(), offsetof(abi::SelectArgs, keyStride)), 2);
@@ -350,8 +357,8 @@ void SelectTask::populate(WarpPatterns patterns) const {
   });
   patterns.add<shed::LoadKeysOp>([&](RewriteBuilder &v, auto, auto in) {
     const TileKeys keys(in.getKeys(), t.tiling.getKeys());
-    Values result = {
-        v.load(t.tile(keys.columns), t.keyBase, keys.first, t.keyStride, t.n)};
+    Values result = {v.load(t.tile(keys.columns), t.keyBase, keys.first,
+                            t.keyStride, t.n, Value(), t.keyMap, t.keyColumn)};
     result.append(keys.get());
     return Results{result};
   });

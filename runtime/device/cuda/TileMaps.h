@@ -24,6 +24,10 @@ namespace heddle::rt::cuda {
 Result<abi::TileMaps> encodeTileMaps(const Context &context,
                                      const bundle::KernelVariant &variant,
                                      const abi::AttentionArgs &args);
+/// The same for a kernel that selects: of keys alone.
+Result<abi::TileMaps> encodeTileMaps(const Context &context,
+                                     const bundle::KernelVariant &variant,
+                                     const abi::SelectArgs &args);
 
 } // namespace heddle::rt::cuda
 

@@ -98,12 +98,13 @@ Status DeviceRunner::upload(const int32_t *&values, int64_t count) {
 }
 
 /// Gives blocks their tensor maps, if the kernel has tiles brought by such.
+template <typename Args>
 Status DeviceRunner::uploadMaps(const bundle::KernelVariant &variant,
-                                std::span<abi::AttentionArgs> blocks) {
+                                std::span<Args> blocks) {
   if (!variant.mapRows)
     return Status::success();
   maps.clear();
-  for (const abi::AttentionArgs &args : blocks) {
+  for (const Args &args : blocks) {
     Result<abi::TileMaps> own = encodeTileMaps(context, variant, args);
     if (!own)
       return own.takeError();
@@ -205,6 +206,10 @@ Status DeviceRunner::select(size_t kernel,
   for (abi::SelectArgs &args : blocks)
     if (Status s = uploadPositions(kernels[kernel], args); !s)
       return s;
+  if (Status s =
+          uploadMaps(*kernels[kernel].of(bundle::allRows).variant, blocks);
+      !s)
+    return s;
   Result<DevicePtr> arguments = uploads.putBytes(stream, std::as_bytes(blocks));
   if (!arguments)
     return arguments.takeError();

@@ -42,8 +42,9 @@ private:
   Status upload(const int32_t *&values, int64_t count);
   Status attendBy(const DeviceKernel &bound, const KernelForm &form,
                   std::span<abi::AttentionArgs> blocks);
+  template <typename Args>
   Status uploadMaps(const bundle::KernelVariant &variant,
-                    std::span<abi::AttentionArgs> blocks);
+                    std::span<Args> blocks);
   template <typename Args>
   Status uploadPositions(const DeviceKernel &bound, Args &args);
 

@@ -106,17 +106,24 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
                           static_cast<int64_t>(program.selections.size()) *
                           int64_t(sizeof(abi::SelectArgs));
   fixedPairs.assign(kernels.size(), 0);
+  const int64_t mapBytes =
+      config.layers * (sequences * int64_t(sizeof(abi::TileMaps)) +
+                       int64_t(alignof(abi::TileMaps)));
   for (size_t k = 0; k < kernels.size(); ++k) {
     const DeviceKernel &bound = kernels[k];
     const bundle::KernelVariant *variant = bound.of(bundle::allRows).variant;
-    if (!variant || bound.kernel->kind == bundle::Kernel::Kind::Select)
+    if (!variant)
       continue;
+    if (bound.kernel->kind == bundle::Kernel::Kind::Select) {
+      if (variant->mapRows)
+        argumentBytes +=
+            mapBytes * static_cast<int64_t>(program.selections.size());
+      continue;
+    }
     argumentBytes +=
         config.layers * sequences * int64_t(sizeof(abi::AttentionArgs));
     if (variant->mapRows)
-      argumentBytes +=
-          config.layers * (sequences * int64_t(sizeof(abi::TileMaps)) +
-                           int64_t(alignof(abi::TileMaps)));
+      argumentBytes += mapBytes;
     if (bound.listed)
       continue;
     for (int64_t n : lengths) {
@@ -184,6 +191,26 @@ Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
     const auto *bytes = reinterpret_cast<const std::byte *>(&args);
     blocks.insert(blocks.end(), bytes, bytes + sizeof(args));
   };
+  // Tensor maps of all sequences, for a kernel that has such; else null.
+  auto appendMaps = [&](const bundle::KernelVariant &variant,
+                        auto &&argumentsOf) -> Result<const abi::TileMaps *> {
+    if (!variant.mapRows)
+      return nullptr;
+    blocks.resize((blocks.size() + alignof(abi::TileMaps) - 1) /
+                  alignof(abi::TileMaps) * alignof(abi::TileMaps));
+    const DevicePtr maps = arena[argumentSlot] + blocks.size();
+    for (int64_t s = 0; s < sequences; ++s) {
+      Result<abi::TileMaps> own =
+          encodeTileMaps(*context, variant, argumentsOf(s));
+      if (!own)
+        return own.takeError();
+      append(*own);
+    }
+    return at<const abi::TileMaps>(maps);
+  };
+  auto selectionOf = [&](int64_t s) {
+    return abi::selectArgsOf(attentionOf(s));
+  };
   attentionArguments.assign(config.layers,
                             std::vector<DevicePtr>(kernels.size(), 0));
   selectArguments.assign(config.layers,
@@ -193,26 +220,14 @@ Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
       DevicePtr &attention = attentionArguments[layer][phase.attention];
       if (!attention) {
         const DeviceKernel &bound = kernels[phase.attention];
-        DevicePtr maps = 0;
-        const bundle::KernelVariant &variant =
-            *bound.of(bundle::allRows).variant;
-        if (variant.mapRows) {
-          blocks.resize((blocks.size() + alignof(abi::TileMaps) - 1) /
-                        alignof(abi::TileMaps) * alignof(abi::TileMaps));
-          maps = arena[argumentSlot] + blocks.size();
-          for (int64_t s = 0; s < sequences; ++s) {
-            Result<abi::TileMaps> own =
-                encodeTileMaps(*context, variant, attentionOf(s));
-            if (!own)
-              return own.takeError();
-            append(*own);
-          }
-        }
+        auto maps = appendMaps(*bound.of(bundle::allRows).variant, attentionOf);
+        if (!maps)
+          return maps.takeError();
         attention = arena[argumentSlot] + blocks.size();
         for (int64_t s = 0; s < sequences; ++s) {
           abi::AttentionArgs args = attentionOf(s);
-          if (maps)
-            args.tileMaps = at<const abi::TileMaps>(maps) + s;
+          if (*maps)
+            args.tileMaps = *maps + s;
           args.sinks = bundle::sinkBound(bound.kernel->terms, lengths[s]);
           for (size_t c = 0; c < bound.selections.size(); ++c)
             args.lists[c] = lists.list(layer, s, bound.selections[c]);
@@ -223,9 +238,15 @@ Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
         DevicePtr &select = selectArguments[layer][refresh.selection];
         if (select)
           continue;
+        auto maps = appendMaps(
+            *kernels[refresh.kernel].of(bundle::allRows).variant, selectionOf);
+        if (!maps)
+          return maps.takeError();
         select = arena[argumentSlot] + blocks.size();
         for (int64_t s = 0; s < sequences; ++s) {
-          abi::SelectArgs args = abi::selectArgsOf(attentionOf(s));
+          abi::SelectArgs args = selectionOf(s);
+          if (*maps)
+            args.tileMaps = *maps + s;
           args.list = lists.list(layer, s, refresh.selection);
           if (int64_t outer = program.selections[refresh.selection].within;
               outer >= 0)

@@ -8,7 +8,6 @@
 #include "bundle/abi/IndexLayout.h"
 #include "runtime/base/Parallel.h"
 #include "runtime/device/cuda/AttentionGrid.h"
-#include "runtime/device/cuda/TileMaps.h"
 #include "runtime/reference/Reference.h"
 #include "runtime/test/conformance/CudaCase.h"
 
@@ -33,9 +32,6 @@ public:
         kernel(kernel), placed(placed) {
     arguments =
         plan.add("arguments", sizeof(abi::AttentionArgs) * inputs.size());
-    maps =
-        plan.add("tensor maps",
-                 variant.mapRows ? sizeof(abi::TileMaps) * inputs.size() : 0);
     for (size_t s = 0; s < inputs.size(); ++s) {
       placeSlots.push_back(plan.add("places", placed[s] ? rows(s) * 4 : 0));
       positionSlots.push_back(
@@ -137,23 +133,6 @@ private:
     listSlots.push_back(plan.add("list", rows * rowBytes));
   }
 
-  /// Gives each sequence its tensor maps.
-  bool uploadMaps(std::vector<abi::AttentionArgs> &blocks) {
-    std::vector<abi::TileMaps> encoded;
-    for (abi::AttentionArgs &args : blocks) {
-      Result<abi::TileMaps> own =
-          rt::cuda::encodeTileMaps(gpu.context, variant, args);
-      if (!own) {
-        finding.fail(name + ": " + own.error().text());
-        return false;
-      }
-      args.tileMaps = address<abi::TileMaps>(maps) + encoded.size();
-      encoded.push_back(*own);
-    }
-    return upload(maps, encoded.data(),
-                  static_cast<int64_t>(encoded.size() * sizeof(encoded[0])));
-  }
-
   bool launch() {
     std::vector<abi::AttentionArgs> blocks;
     size_t next = 0;
@@ -175,7 +154,7 @@ private:
       }
       blocks.push_back(args);
     }
-    if (variant.mapRows && !uploadMaps(blocks))
+    if (!uploadMaps(blocks))
       return false;
     if (!upload(arguments, blocks.data(),
                 static_cast<int64_t>(blocks.size() * sizeof(blocks[0]))))
@@ -268,7 +247,7 @@ private:
   const std::vector<bool> placed;
   std::vector<ArenaPlan::Slot> placeSlots, positionSlots, firstRowSlots;
   std::vector<std::vector<int32_t>> firstRows;
-  ArenaPlan::Slot arguments, maps;
+  ArenaPlan::Slot arguments;
   std::vector<std::vector<std::byte>> encoded; ///< lists of all sequences
   std::vector<ArenaPlan::Slot> listSlots;
 };

@@ -53,6 +53,8 @@ CudaCase::CudaCase(const CudaUnderTest &gpu,
                      plan.add("output", bytesOf(p, query, p.args.outputStride)),
                      plan.add("lse", p.lse.size())});
   }
+  maps = plan.add("tensor maps",
+                  variant.mapRows ? sizeof(abi::TileMaps) * inputs.size() : 0);
   if (apart)
     name += ", rows " + std::to_string(apart) + " apart";
 }

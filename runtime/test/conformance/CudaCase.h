@@ -9,6 +9,7 @@
 #define HEDDLE_RUNTIME_TEST_CONFORMANCE_CUDACASE_H
 
 #include "runtime/device/cuda/Arena.h"
+#include "runtime/device/cuda/TileMaps.h"
 #include "runtime/test/conformance/Cases.h"
 #include "runtime/test/conformance/CudaCheck.h"
 
@@ -51,6 +52,22 @@ protected:
   /// when rows are apart on the device or memory is not poisoned there.
   bool downloadOutput(size_t sequence, bool hasLse);
 
+  /// Gives the arguments of each sequence their tensor maps, if the kernel has
+  /// such.
+  template <typename Args> bool uploadMaps(std::vector<Args> &blocks) {
+    if (!variant.mapRows)
+      return true;
+    std::vector<abi::TileMaps> encoded(blocks.size());
+    for (size_t s = 0; s < blocks.size(); ++s) {
+      if (!good(rt::cuda::encodeTileMaps(gpu.context, variant, blocks[s])
+                    .moveTo(encoded[s])))
+        return false;
+      blocks[s].tileMaps = address<abi::TileMaps>(maps) + s;
+    }
+    return upload(maps, encoded.data(),
+                  static_cast<int64_t>(encoded.size() * sizeof(encoded[0])));
+  }
+
   template <typename T> T *address(rt::cuda::ArenaPlan::Slot slot) const {
     return reinterpret_cast<T *>(static_cast<uintptr_t>(memory[slot]));
   }
@@ -74,6 +91,7 @@ protected:
   std::vector<Slots> slots;
 
 private:
+  rt::cuda::ArenaPlan::Slot maps;
   int64_t strideOf(int64_t onHost) const { return apart ? apart : onHost; }
   int64_t bytesOf(const Problem &problem, int64_t heads, int64_t onHost) const;
   bool move(rt::cuda::ArenaPlan::Slot slot, const Problem &problem,

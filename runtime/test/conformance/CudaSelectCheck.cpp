@@ -214,7 +214,8 @@ private:
                                      all[s].count * all[s].rowBytes)))
         return false;
     }
-    return upload(arguments, argumentBlocks.data(),
+    return uploadMaps(argumentBlocks) &&
+           upload(arguments, argumentBlocks.data(),
                   count * int64_t(sizeof(abi::SelectArgs))) &&
            (!gpu.poison ||
             good(gpu.stream.fillBytes(memory[scratch], 0xff,

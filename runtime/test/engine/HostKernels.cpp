@@ -315,30 +315,40 @@ rowsOfTile(const Compiled &code, const abi::AttentionArgs &args, int64_t tile) {
   return {first, end};
 }
 
+/// A tensor map of `rows` rows that have `heads` heads each.
+void checkMap(const Compiled &code, const unsigned char *encoded,
+              const void *base, int64_t stride, int64_t heads, int64_t rows,
+              int64_t boxRows) {
+  FakeTensorMap map;
+  std::memcpy(&map, encoded, sizeof(map));
+  EXPECT_EQ(map.address, reinterpret_cast<uintptr_t>(base));
+  EXPECT_EQ(map.strideBytes, uint64_t(stride) * 2);
+  EXPECT_EQ(map.rows, uint64_t(rows));
+  EXPECT_EQ(map.columns, uint64_t(heads * code.variant.headDim));
+  EXPECT_EQ(map.boxRows, uint64_t(boxRows));
+}
+
+/// Whether a kernel has tensor maps; those of keys are of its arguments.
+template <typename Args>
+bool checkKeyMaps(const Compiled &code, const Args &args) {
+  if (!code.variant.mapRows)
+    return false;
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(args.tileMaps) % 64, 0u);
+  checkMap(code, args.tileMaps->key, args.key, args.keyStride,
+           args.heads / args.kvGroup, args.n, code.variant.mapRows);
+  return true;
+}
+
 /// The tensor maps of a kernel that has such are those of its arguments.
 void checkMaps(const Compiled &code, const abi::AttentionArgs &args) {
-  if (!code.variant.mapRows)
+  if (!checkKeyMaps(code, args))
     return;
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(args.tileMaps) % 64, 0u);
-  auto check = [&](const unsigned char *encoded, const void *base,
-                   int64_t stride, int64_t heads, int64_t rows,
-                   int64_t boxRows) {
-    FakeTensorMap map;
-    std::memcpy(&map, encoded, sizeof(map));
-    EXPECT_EQ(map.address, reinterpret_cast<uintptr_t>(base));
-    EXPECT_EQ(map.strideBytes, uint64_t(stride) * 2);
-    EXPECT_EQ(map.rows, uint64_t(rows));
-    EXPECT_EQ(map.columns, uint64_t(heads * code.variant.headDim));
-    EXPECT_EQ(map.boxRows, uint64_t(boxRows));
-  };
-  const int64_t kvHeads = args.heads / args.kvGroup;
-  check(args.tileMaps->key, args.key, args.keyStride, kvHeads, args.n,
-        code.variant.mapRows);
-  check(args.tileMaps->value, args.value, args.valueStride, kvHeads, args.n,
-        code.variant.mapRows);
+  checkMap(code, args.tileMaps->value, args.value, args.valueStride,
+           args.heads / args.kvGroup, args.n, code.variant.mapRows);
   if (code.variant.persistent)
-    check(args.tileMaps->query, args.query, args.queryStride, args.heads,
-          std::max<int64_t>(args.rows, 1), code.variant.queryRows);
+    checkMap(code, args.tileMaps->query, args.query, args.queryStride,
+             args.heads, std::max<int64_t>(args.rows, 1),
+             code.variant.queryRows);
 }
 
 void attend(const Compiled &code, const Launch &launch) {
@@ -424,6 +434,7 @@ void select(const Compiled &code, const Launch &launch) {
   EXPECT_EQ(launch.grid[1], 1);
   for (int64_t z = 0; z < launch.grid[2]; ++z) {
     const abi::SelectArgs &args = all[z];
+    checkKeyMaps(code, args);
     EXPECT_GE(rowBytes, code.variant.scratchBytes +
                             code.variant.scratchBytesPerKey * args.n);
     std::memset(scratch + z * launch.grid[0] * rowBytes, 0xAB,

@@ -253,6 +253,19 @@ protected:
     args.spanKeep = c.spanKeep;
     args.spanLse = c.bySpan ? spanLse.data() : nullptr;
 
+    // A matrix of rows of all key heads; of the three maps the kernel reads
+    // one.
+    alignas(64) PtxTensorMap maps[3] = {};
+    if (code.mapRows) {
+      maps[0].address = reinterpret_cast<uint64_t>(key);
+      maps[0].columns = narrow;
+      maps[0].rows = c.n;
+      maps[0].stride = narrow * 2;
+      maps[0].boxColumns = 64;
+      maps[0].boxRows = code.mapRows;
+      args.tileMaps = reinterpret_cast<const ::heddle::abi::TileMaps *>(maps);
+    }
+
     PtxProgram program(code.ptx, "select");
     const int64_t scratchRow =
         (code.scratchBytes + code.scratchBytesPerKey * c.n + 15) / 16 * 16;
@@ -262,6 +275,7 @@ protected:
     PtxMachine machine(program, code.sharedBytes, seed);
     machine.grid = {c.blocks, 1, 1};
     machine.allow(&args, sizeof(args));
+    machine.allow(maps, sizeof(maps));
     machine.allow(query, c.n * (wide + narrow) * 2);
     machine.allow(lse.data(), c.heads * c.n * 4);
     machine.allow(spanLse.data(), c.heads * c.n * 4);
@@ -324,6 +338,9 @@ constexpr const char *two = "consumers = 2, keys = 64, stages = 2, parts = 1, "
 constexpr const char *four = "consumers = 4, keys = 128, stages = 2, parts = "
                              "1, producer_registers = 24, consumer_registers "
                              "= 112";
+constexpr const char *fetched = "consumers = 4, keys = 128, stages = 2, parts "
+                                "= 1, producer_registers = 24, "
+                                "consumer_registers = 112, tma = true";
 
 TEST_F(WarpScores, AreMeansOverGroups) {
   // One row; a group cut short; a tile cut short; consumers without rows; more
@@ -337,6 +354,8 @@ TEST_F(WarpScores, AreMeansOverGroups) {
         "producer_registers = 40, consumer_registers = 160",
         64},
        {{63, 1, 1, 20, 1}, {200, 2, 1, 40, 3}}},
+      {{"bf16", 128, "int32", fetched},
+       {{1, 1, 1, 1, 1}, {300, 2, 2, 299, 1}, {640, 4, 2, 77, 3}}},
       // Several groups a warpgroup, the last of which are not there.
       {{"bf16", 64, "uint16", two}, {{1, 1, 1, 1, 1}, {330, 2, 1, 33, 2}}},
       {{"f16", 16, "uint16", four}, {{270, 1, 1, 10, 1}}},
@@ -364,6 +383,8 @@ TEST_F(WarpScores, AreMeansOverBlocks) {
         {333, 1, 1, 6, 2, 100, 4, 2}}},
       {{"f16", 128, "int32", four, 64, true},
        {{700, 1, 1, 6, 1}, {700, 1, 1, 3, 1, 0, 2, 1, true}}},
+      {{"f16", 64, "int32", fetched, 64, true},
+       {{333, 2, 1, 4, 2, 100, 2, 1}, {700, 1, 1, 3, 1, 0, 2, 1, true}}},
       {{"bf16", 64, "int32", two, 64, true}, {{390, 1, 1, 3, 3}}}};
   uint64_t seed = 1;
   for (const auto &[form, choices] : forms) {
@@ -383,6 +404,7 @@ TEST_F(WarpScores, AreMeansOverHeadsThatShare) {
       {{"bf16", 64, "uint16", two, 128, false, 7},
        {{1, 7, 1, 1, 1}, {200, 14, 2, 33, 2}}},
       {{"f16", 128, "bitmap", two, 64, false, 2}, {{300, 4, 2, 60, 3}}},
+      {{"bf16", 64, "uint16", fetched, 64, false, 3}, {{270, 6, 2, 60, 2}}},
       {{"bf16", 32, "int32", four, 64, false, 3}, {{270, 6, 2, 20, 1}}}};
   uint64_t seed = 1;
   for (const auto &[form, choices] : forms) {

@@ -191,7 +191,7 @@ static bool suitsSelection(const WgmmaRule &rule, KernelOp kernel) {
   const auto group = static_cast<int64_t>(*kernel.getGroup());
   return rule.over == "scores" && !kernel.getElement().isF32() &&
          kernel.getHeadDim() % 64 == 0 && group >= 16 && group <= 128 &&
-         llvm::isPowerOf2_64(group) && !rule.tma && rule.cluster == 1 &&
+         llvm::isPowerOf2_64(group) && rule.cluster == 1 &&
          rule.keyShares == 1 && !rule.queryStages && rule.keys % 64 == 0 &&
          llvm::isPowerOf2_64(rule.consumers) &&
          !kernel.getBody()

@@ -92,6 +92,26 @@ TEST_F(TileMapsTest, TellOfKeysAndValues) {
             heddle::rt::cuda::api::CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
 }
 
+/// A kernel that selects reads keys alone.
+TEST_F(TileMapsTest, TellSelectionOfKeys) {
+  heddle::abi::SelectArgs args = heddle::abi::selectArgsOf(arguments());
+  Result<heddle::abi::TileMaps> maps =
+      encodeTileMaps(device(), variant(), args);
+  ASSERT_OK(maps);
+  const FakeTensorMap key = read(maps->key);
+  EXPECT_EQ(key.address, 0x10000u);
+  EXPECT_EQ(key.strideBytes, 2u * 768);
+  EXPECT_EQ(key.columns, 2u * 128);
+  EXPECT_EQ(key.rows, 77u);
+  EXPECT_EQ(key.boxRows, 96u);
+  EXPECT_EQ(read(maps->value).address, 0u);
+  EXPECT_EQ(read(maps->query).address, 0u);
+  args.keyStride = 769;
+  EXPECT_ERROR(encodeTileMaps(device(), variant(), args),
+               "tensor maps of kernel attention_dense_bf16_d128: "
+               "cuTensorMapEncodeTiled failed");
+}
+
 TEST_F(TileMapsTest, RefusesWhatItCannotTellOf) {
   heddle::abi::AttentionArgs args = arguments();
   args.valueStride = 1025;

@@ -34,8 +34,8 @@
 // of rows, whose queries are brought ahead to so many stages. "shared" is true
 // for kernels whose query heads share lists, and for no others; these have no
 // "query_stages". "check_sums" is true where a row's reference is raised by its
-// sum instead of maxima of each tile: for bf16, for kernels that write no
-// log-sum-exp and have no functions of logits, and for no others; such entries
+// sum instead of maxima of each tile: for kernels that write no log-sum-exp and
+// have no functions of logits, and for no others; such entries
 // stand before those for all, or the table is refused. "ping_pong" is true
 // where two warpgroups or more start their products in order: over all keys, a
 // list or blocks, and where heads do not share lists.

@@ -220,3 +220,20 @@ llvm.func @order() attributes {nvvm.maxntid = array<i32: 384>} {
   }
   llvm.return
 }
+
+// What one row of a warpgroup asks for: its four warps vote at their barrier. Those
+// of a warp alone vote without one.
+// CHECK-LABEL: llvm.func @votes
+// CHECK: nvvm.vote.sync any
+// CHECK: llvm.inline_asm {{.*}}bar.red.or.pred p, $2, 128, p;
+llvm.func @votes(%large_one: i1, %to: !llvm.ptr<1>) attributes {heddle.threads = 256 : i64} {
+  %large = warp.map() {
+  ^bb0(%row: i32, %column: i32):
+    warp.yield %large_one : i1
+  } : () -> !warp.fragment<1, i1>
+  %own = warp.any %large : <1, i1>
+  %all = warp.any %large of warpgroup : <1, i1>
+  %both = arith.andi %own, %all : i1
+  llvm.store %both, %to : i1, !llvm.ptr<1>
+  llvm.return
+}

@@ -102,7 +102,7 @@ static RunningSoftmax rescale(WarpBuilder &v, RunningSoftmax state, Value top) {
                          return v.compare(CmpFPredicate::OGT, element[0],
                                           v.addf(element[1], v.real(slack)));
                        });
-  Value far = warp::AnyOp::create(v.b, v.i1(), behind);
+  Value far = warp::AnyOp::create(v.b, v.i1(), behind, /*warpgroup=*/false);
   Values before = state.get();
   Values after = v.choose(
       far, TypeRange(ValueRange(before)),
@@ -146,12 +146,13 @@ static Value weighBySums(WarpBuilder &v, const AttentionTask &t, Value logits,
   };
   Value weights = weigh(v, logits, factor, state.maximum);
   Value sum = v.reduce(warp::Combine::Add, weights, state.sum);
-  Value large = warp::AnyOp::create(v.b, v.i1(), isTooLarge(sum));
+  // Products on their way are all warps' to wait for.
+  const bool flies = isa<warp::FlyingType>(context.getType());
+  Value large = warp::AnyOp::create(v.b, v.i1(), isTooLarge(sum), flies);
   Values before = {context, state.maximum, sum, weights};
   Values after = v.choose(
       large, TypeRange(ValueRange(before)),
       [&]() -> Values {
-        const bool flies = isa<warp::FlyingType>(context.getType());
         Value sums = flies ? v.wait(context) : context;
         // Only those rows, so that a row's bits do not depend on the others.
         Value maximum =

@@ -144,7 +144,17 @@ struct LowerAny : ThreadPattern<warp::AnyOp> {
     Value some;
     for (Value each : adaptor.getSource())
       some = some ? v.either(some, each) : each;
-    return {{v.anyInWarp(some)}};
+    if (!op.getWarpgroup())
+      return {{v.anyInWarp(some)}};
+    // The barrier of the warpgroup's number, as where its lanes load.
+    Value any =
+        v.assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $1, 0;\n"
+                   "bar.red.or.pred p, $2, 128, p;\nselp.b32 $0, 1, 0, p;\n}",
+                   "=r,r,r",
+                   {arith::ExtUIOp::create(v.b, v.i32(), some),
+                    v.quotient(v.threadId(), warp::warpgroupThreads)},
+                   v.i32(), /*clobbersMemory=*/false)[0];
+    return {{v.compare(arith::CmpIPredicate::ne, any, int64_t(0))}};
   }
 };
 

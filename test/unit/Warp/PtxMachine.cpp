@@ -235,34 +235,6 @@ void PtxMachine::fetch(Warp &warp, const PtxInstruction &op, int lane) {
   }
 }
 
-/// Whether all threads that have not ended have arrived; then the next phase
-/// begins.
-bool PtxMachine::clusterHasMet() {
-  for (const Warp &warp : warps)
-    for (int lane = 0; lane < lanes; ++lane)
-      if (!warp.done[lane] && warp.atCluster[lane] <= clusterPhase)
-        return false;
-  ++clusterPhase;
-  return true;
-}
-
-/// barrier.cluster: whether the threads may go on.
-bool PtxMachine::meetCluster(Warp &warp, const PtxInstruction &op,
-                             uint32_t mask) {
-  for (int lane = 0; lane < lanes; ++lane) {
-    if (!(mask >> lane & 1))
-      continue;
-    if (!op.has("arrive")) {
-      if (clusterPhase < warp.atCluster[lane] && !clusterHasMet())
-        return false;
-      continue;
-    }
-    if (++warp.atCluster[lane] != clusterPhase + 1)
-      throw PtxError("a second arrival at the cluster's barrier");
-  }
-  return true;
-}
-
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
@@ -643,6 +615,8 @@ bool PtxMachine::executeWarp(Warp &warp, const PtxInstruction &op,
                              uint32_t mask) {
   if (mask != 0xffffffff)
     throw PtxError("some lanes of a warp only");
+  if (op.word == "wgmma")
+    keepStep(warp, op);
   if (op.word == "shfl") {
     std::array<uint64_t, lanes> values;
     for (int lane = 0; lane < lanes; ++lane) {
@@ -717,28 +691,8 @@ bool PtxMachine::execute(Warp &warp, const PtxInstruction &op, uint32_t mask) {
     return true;
   if (op.word == "barrier" && op.has("cluster"))
     return meetCluster(warp, op, mask);
-  if (op.word == "bar" || op.word == "barrier") {
-    const auto id = static_cast<int64_t>(read(warp, op.operands[0], 0));
-    const bool arrives = op.has("arrive");
-    if (warp.waitsFor == -1) {
-      if (!arrives)
-        warp.waitsFor = id;
-      const int64_t count =
-          op.operands.size() > 1 ? op.operands[1].value : program.threads;
-      if ((arrived[warp.block][id] += lanes) == count) {
-        arrived[warp.block][id] = 0;
-        for (Warp &each : warps)
-          if (each.waitsFor == id && each.block == warp.block)
-            each.waitsFor = -2; // may go on
-      }
-    }
-    if (arrives)
-      return true;
-    if (warp.waitsFor != -2)
-      return false;
-    warp.waitsFor = -1;
-    return true;
-  }
+  if (op.word == "bar" || op.word == "barrier")
+    return meetBlock(warp, op);
   if (op.word == "fence") {
     if (op.has("async"))
       warp.fenced = time;
@@ -831,7 +785,8 @@ void PtxMachine::run(const std::array<uint32_t, 3> &where,
   parameters = values;
   barriers.clear();
   landings.clear();
-  arrived.assign(static_cast<size_t>(program.cluster), {});
+  named.assign(static_cast<size_t>(program.cluster), {});
+  stepsOf.clear();
   clusterPhase = 0;
   acquired.clear();
   time = 1;

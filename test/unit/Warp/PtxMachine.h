@@ -155,6 +155,7 @@ private:
     std::vector<std::vector<Copy>> groups; ///< that are committed
     uint64_t fenced = 0;                   ///< time of the last proxy fence
     int64_t waitsFor = -1;                 ///< number of a named barrier
+    int64_t steps = 0;                     ///< instructions of its warpgroup
   };
 
   bool step(Warp &warp);
@@ -178,6 +179,8 @@ private:
   void fetch(Warp &warp, const PtxInstruction &op, int lane);
   bool clusterHasMet();
   bool meetCluster(Warp &warp, const PtxInstruction &op, uint32_t mask);
+  bool meetBlock(Warp &warp, const PtxInstruction &op);
+  void keepStep(Warp &warp, const PtxInstruction &op);
 
   uint64_t read(Warp &warp, const PtxOperand &operand, int lane,
                 bool product = false) const;
@@ -207,7 +210,14 @@ private:
   std::vector<Warp> warps;
   std::vector<Landing> landings;
   std::map<int64_t, Barrier> barriers;          ///< by place
-  std::vector<std::array<int64_t, 16>> arrived; ///< at a block's named barriers
+  struct NamedBarrier {
+    int64_t arrived = 0; ///< threads
+    bool vote = false, result = false;
+  };
+  std::vector<std::array<NamedBarrier, 16>> named; ///< of a block
+  /// Instructions of a block's warpgroup, as far as its first warp is.
+  std::map<std::pair<int64_t, int64_t>, std::vector<const PtxInstruction *>>
+      stepsOf;
   int64_t clusterPhase = 0;                     ///< of the cluster's barrier
   std::map<std::pair<const Warp *, int>, std::vector<uint64_t>> acquired;
   std::array<uint32_t, 3> block = {};

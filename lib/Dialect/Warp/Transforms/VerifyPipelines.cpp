@@ -455,6 +455,28 @@ static LogicalResult verifyRing(RingOp ring, RolesOp roles) {
   return verifyPhases<AcquireOp>(*acquires, *awaits);
 }
 
+/// Checks that what the warps of a warpgroup do together stands in no branch by
+/// what one of them alone has found.
+/// Source: PTX ISA 9.0, wgmma, the qualifier .aligned.
+static LogicalResult verifyTogether(RolesOp roles) {
+  WalkResult walked = roles.getConsumer().walk([&](Operation *op) {
+    auto any = dyn_cast<AnyOp>(op);
+    if (!isa<MultiplyOp, WaitOp>(op) && !(any && any.getWarpgroup()))
+      return WalkResult::advance();
+    for (auto branch = op->getParentOfType<scf::IfOp>(); branch;
+         branch = branch->getParentOfType<scf::IfOp>())
+      if (auto asked = branch.getCondition().getDefiningOp<AnyOp>();
+          asked && !asked.getWarpgroup()) {
+        op->emitOpError("is done by all warps of a warpgroup together, but "
+                        "stands in a branch by what one of them has found; "
+                        "ask for an element 'of warpgroup'");
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
+}
+
 /// Checks that warpgroups which have an order come as often as each other, each
 /// time to wait and then to arrive: in every loop over tiles, in no branch.
 static LogicalResult verifyOrdered(RolesOp roles) {
@@ -539,6 +561,7 @@ struct VerifyPipelines : warp::impl::WarpVerifyPipelinesBase<VerifyPipelines> {
       }
       good &= succeeded(verifyMemory(roles, sharedOfBlock)) &&
               succeeded(verifyRegisters(roles)) &&
+              succeeded(verifyTogether(roles)) &&
               succeeded(verifyOrdered(roles));
       roles->getParentOfType<LLVM::LLVMFuncOp>().walk(
           [&](RingOp ring) { good &= succeeded(verifyRing(ring, roles)); });

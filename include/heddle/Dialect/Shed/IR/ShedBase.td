@@ -197,8 +197,8 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
     * `packed`: with `key_shares`, a tile's rows are of all query heads that share
       a key head, those of a row of the sequence one after the other, so that few
       rows fill tiles and keys are read once for these heads;
-    * `check_sums`: what weights are relative to is raised, in bf16, where a row's sum
-      gets large, not by the maxima of each tile's logits;
+    * `check_sums`: what weights are relative to is raised where a row's sum gets
+      large, not by the maxima of each tile's logits;
     * `ping_pong`: consumers, two or more, start products in order, so that one's
       run under another's softmax. Their tiles are of all keys, a list or blocks.
       Source: Shah et al., "FlashAttention-3", 2024, section 3.1.

@@ -96,9 +96,14 @@ def Warp_CombineOp : Warp_Op<"combine", [Pure, SameOperandsAndResultType]> {
 
 def Warp_AnyOp : Warp_Op<"any"> {
   let summary = "whether an element of this warp's rows is true";
-  let arguments = (ins Warp_FragmentType:$source);
+  let description = [{
+    Of all rows of the warpgroup with `warpgroup`, whose warps then meet: what they
+    do together (products, and waits for them) stands in no branch by what one warp
+    alone has found.
+  }];
+  let arguments = (ins Warp_FragmentType:$source, UnitAttr:$warpgroup);
   let results = (outs I1:$result);
-  let assemblyFormat = "$source attr-dict `:` type($source)";
+  let assemblyFormat = "$source (`of` `warpgroup` $warpgroup^)? attr-dict `:` type($source)";
   let hasVerifier = 1;
 }
 

@@ -185,9 +185,8 @@ void checkMaps(Problem &in, const Target &target, const Kernel &kernel,
   if (target.kind == Target::Kind::Host)
     in.fail(path + ".map_rows", "a host kernel has no tensor maps, expected 0");
   else if (variant.dtype == "f32")
-    in.fail(path + ".map_rows",
-            "only kernels in bf16 or f16 have tensor maps, "
-            "expected 0");
+    in.fail(path + ".map_rows", "only kernels in bf16 or f16 have tensor maps, "
+                                "expected 0");
 }
 
 /// Selections are refreshed from all rows anyway, and the host has one form.

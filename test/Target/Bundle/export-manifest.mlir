@@ -24,7 +24,7 @@ heddle.schedule @everything {
 
 // CHECK: "producer": "heddlec
 // CHECK: "schedule": "everything"
-// CHECK: "abi": 9
+// CHECK: "abi": 10
 // CHECK: "triple": "x86_64-unknown-linux-gnu"
 // CHECK-NEXT: "cpu": "x86-64-v3"
 // CHECK: "avx2"

@@ -332,7 +332,7 @@ TEST(Manifest, RefusesFormsOfOtherTargets) {
                       "two variants for bf16 and head dim 64");
   EXPECT_CUDA_REFUSED(
       json["kernels"][0]["variants"][1]["dtype"] = "f32";
-      json["kernels"][0]["variants"][1]["symbol"] = "dense_f32_d64",
+      json["kernels"][0]["variants"][1]["symbol"] = "dense_lse_f32_d64",
       "only kernels in bf16 or f16 have tensor maps, expected 0");
 
   for (int threads : {0, 1, 48, 1056})

@@ -209,7 +209,7 @@ private:
   uint64_t time = 0;
   std::vector<Warp> warps;
   std::vector<Landing> landings;
-  std::map<int64_t, Barrier> barriers;          ///< by place
+  std::map<int64_t, Barrier> barriers; ///< by place
   struct NamedBarrier {
     int64_t arrived = 0; ///< threads
     bool vote = false, result = false;
@@ -218,7 +218,7 @@ private:
   /// Instructions of a block's warpgroup, as far as its first warp is.
   std::map<std::pair<int64_t, int64_t>, std::vector<const PtxInstruction *>>
       stepsOf;
-  int64_t clusterPhase = 0;                     ///< of the cluster's barrier
+  int64_t clusterPhase = 0; ///< of the cluster's barrier
   std::map<std::pair<const Warp *, int>, std::vector<uint64_t>> acquired;
   std::array<uint32_t, 3> block = {};
   std::vector<uint64_t> parameters;

@@ -109,15 +109,14 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
   const int64_t mapBytes =
       config.layers * (sequences * int64_t(sizeof(abi::TileMaps)) +
                        int64_t(alignof(abi::TileMaps)));
+  bool mapped = false; // some selection's keys
   for (size_t k = 0; k < kernels.size(); ++k) {
     const DeviceKernel &bound = kernels[k];
     const bundle::KernelVariant *variant = bound.of(bundle::allRows).variant;
     if (!variant)
       continue;
     if (bound.kernel->kind == bundle::Kernel::Kind::Select) {
-      if (variant->mapRows)
-        argumentBytes +=
-            mapBytes * static_cast<int64_t>(program.selections.size());
+      mapped |= variant->mapRows != 0;
       continue;
     }
     argumentBytes +=
@@ -138,6 +137,8 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
           config.queryHeads * rt::fixedPairs(bound.kernel->terms, n, keep);
     }
   }
+  if (mapped)
+    argumentBytes += mapBytes * static_cast<int64_t>(program.selections.size());
   listTotal = IndexLists::bytesFor(listShape());
   listSlot = plan.add("index layouts", listTotal);
   lseSlot =

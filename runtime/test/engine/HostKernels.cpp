@@ -333,6 +333,10 @@ template <typename Args>
 bool checkKeyMaps(const Compiled &code, const Args &args) {
   if (!code.variant.mapRows)
     return false;
+  if (!args.tileMaps) {
+    ADD_FAILURE() << code.variant.symbol << " is given no tensor maps";
+    return false;
+  }
   EXPECT_EQ(reinterpret_cast<uintptr_t>(args.tileMaps) % 64, 0u);
   checkMap(code, args.tileMaps->key, args.key, args.keyStride,
            args.heads / args.kvGroup, args.n, code.variant.mapRows);

@@ -86,9 +86,9 @@ Manifest gpuManifest(const BundleShape &shape) {
           variant.encoding = encoding;
           variant.threads = 128;
           // Some of the kernels have tiles brought by tensor maps, in clusters.
-          if (!select && !kernel.hasLists() && dtype != "f32") {
+          if ((select || !kernel.hasLists()) && dtype != "f32") {
             variant.mapRows = 32;
-            variant.cluster = kernel.terms.empty() ? 2 : 1;
+            variant.cluster = !select && kernel.terms.empty() ? 2 : 1;
           }
           variant.symbol =
               expectedSymbol(kernel, variant, manifest.targets.front());

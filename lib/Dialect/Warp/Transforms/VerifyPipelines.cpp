@@ -464,14 +464,23 @@ static LogicalResult verifyTogether(RolesOp roles) {
     if (!isa<MultiplyOp, WaitOp>(op) && !(any && any.getWarpgroup()))
       return WalkResult::advance();
     for (auto branch = op->getParentOfType<scf::IfOp>(); branch;
-         branch = branch->getParentOfType<scf::IfOp>())
-      if (auto asked = branch.getCondition().getDefiningOp<AnyOp>();
-          asked && !asked.getWarpgroup()) {
+         branch = branch->getParentOfType<scf::IfOp>()) {
+      SetVector<Operation *> slice;
+      BackwardSliceOptions options;
+      options.inclusive = true;
+      // What all warps have found is the same in each, whatever led to it.
+      options.filter = [](Operation *each) {
+        auto asked = dyn_cast<AnyOp>(each);
+        return !asked || !asked.getWarpgroup();
+      };
+      (void)getBackwardSlice(branch.getCondition(), &slice, options);
+      if (llvm::any_of(slice, llvm::IsaPred<AnyOp>)) {
         op->emitOpError("is done by all warps of a warpgroup together, but "
                         "stands in a branch by what one of them has found; "
                         "ask for an element 'of warpgroup'");
         return WalkResult::interrupt();
       }
+    }
     return WalkResult::advance();
   });
   return failure(walked.wasInterrupted());

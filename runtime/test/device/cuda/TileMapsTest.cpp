@@ -48,6 +48,16 @@ protected:
     std::memcpy(&copy, map, sizeof(map));
     return copy;
   }
+  /// The map of `arguments()`'s keys, or of its values.
+  static void expectKeys(const FakeTensorMap &map, uint64_t address,
+                         uint64_t stride) {
+    EXPECT_EQ(map.address, address);
+    EXPECT_EQ(map.strideBytes, 2 * stride);
+    EXPECT_EQ(map.columns, 2u * 128);
+    EXPECT_EQ(map.rows, 77u);
+    EXPECT_EQ(map.boxColumns, 64u);
+    EXPECT_EQ(map.boxRows, 96u);
+  }
 };
 
 TEST_F(TileMapsTest, TellOfKeysAndValues) {
@@ -56,16 +66,8 @@ TEST_F(TileMapsTest, TellOfKeysAndValues) {
   ASSERT_OK(maps);
   const FakeTensorMap key = read(maps->key), value = read(maps->value);
   EXPECT_EQ(key.type, heddle::rt::cuda::api::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
-  EXPECT_EQ(key.address, 0x10000u);
-  EXPECT_EQ(value.address, 0x10200u);
-  EXPECT_EQ(key.strideBytes, 2u * 768);
-  EXPECT_EQ(value.strideBytes, 2u * 1024);
-  for (const FakeTensorMap &map : {key, value}) {
-    EXPECT_EQ(map.columns, 2u * 128);
-    EXPECT_EQ(map.rows, 77u);
-    EXPECT_EQ(map.boxColumns, 64u);
-    EXPECT_EQ(map.boxRows, 96u);
-  }
+  expectKeys(key, 0x10000, 768);
+  expectKeys(value, 0x10200, 1024);
   // Persistent kernels have those of queries, too.
   EXPECT_EQ(read(maps->query).address, 0u);
   heddle::abi::AttentionArgs args = arguments();
@@ -98,12 +100,7 @@ TEST_F(TileMapsTest, TellSelectionOfKeys) {
   Result<heddle::abi::TileMaps> maps =
       encodeTileMaps(device(), variant(), args);
   ASSERT_OK(maps);
-  const FakeTensorMap key = read(maps->key);
-  EXPECT_EQ(key.address, 0x10000u);
-  EXPECT_EQ(key.strideBytes, 2u * 768);
-  EXPECT_EQ(key.columns, 2u * 128);
-  EXPECT_EQ(key.rows, 77u);
-  EXPECT_EQ(key.boxRows, 96u);
+  expectKeys(read(maps->key), 0x10000, 768);
   EXPECT_EQ(read(maps->value).address, 0u);
   EXPECT_EQ(read(maps->query).address, 0u);
   args.keyStride = 769;

@@ -116,10 +116,10 @@ struct IndexList {
 /// tiles of them in bulk: tensor maps as its driver encodes them. Each tells of
 /// a matrix of n rows and kv_heads x head_dim columns, in boxes of 64 columns
 /// (128 bytes, with the 128-byte swizzle) and as many rows as the kernel's
-/// record says; behind row n - 1 all is zero. `query` likewise: `rows` rows and
-/// query_heads x head_dim columns, in boxes of the record's query rows; read by
-/// persistent kernels alone.
-/// Source: CUDA Driver API, tensor map object management.
+/// record says (kernels that select are told of keys alone, the rest is 0);
+/// behind row n - 1 all is zero. `query` likewise: `rows` rows and query_heads
+/// x head_dim columns, in boxes of the record's query rows; read by persistent
+/// kernels alone. Source: CUDA Driver API, tensor map object management.
 struct TileMaps {
   alignas(64) unsigned char key[128];
   alignas(64) unsigned char value[128];

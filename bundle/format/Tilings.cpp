@@ -197,12 +197,16 @@ bool heddle::bundle::takesAllOf(const TilingRule &other,
   // Positions are for functions of logits, which leave no sums to check.
   if (rule.positions && !other.positions && !rule.checkSums)
     return false;
+  // Groups are a warpgroup's, or several are: any tiles and warpgroups that are
+  // possible take them all.
+  if (other.over == "scores")
+    return other.keys % 64 == 0 &&
+           std::has_single_bit(static_cast<uint64_t>(other.consumers));
   // Clusters do not go over all ranges, tiles and blocks of rows have to divide
   // blocks of keys and groups, and tensor maps bring no list of keys.
   return other.over == "all" || other.over == "range"
              ? other.over == "all" || other.cluster == 1 || other.queryStages
-             : other.cluster == 1 &&
-                   (!other.tma || rule.tma || other.over == "scores") &&
+             : other.cluster == 1 && (!other.tma || rule.tma) &&
                    isMultiple(rule.consumers, other.consumers) &&
                    isMultiple(rule.keys, other.keys);
 }

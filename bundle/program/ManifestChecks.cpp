@@ -180,6 +180,9 @@ void checkMaps(Problem &in, const Target &target, const Kernel &kernel,
                const KernelVariant &variant, const std::string &path) {
   if (target.kind == Target::Kind::Host && variant.cluster != 1)
     in.fail(path + ".cluster", "a host kernel has no blocks, expected 1");
+  if (kernel.kind == Kernel::Kind::Select && variant.cluster != 1)
+    in.fail(path + ".cluster",
+            "a kernel that selects has blocks of their own, expected 1");
   if (variant.mapRows == 0)
     return;
   if (target.kind == Target::Kind::Host)

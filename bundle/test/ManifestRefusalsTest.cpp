@@ -334,6 +334,8 @@ TEST(Manifest, RefusesFormsOfOtherTargets) {
       json["kernels"][0]["variants"][1]["dtype"] = "f32";
       json["kernels"][0]["variants"][1]["symbol"] = "dense_lse_f32_d64",
       "only kernels in bf16 or f16 have tensor maps, expected 0");
+  EXPECT_CUDA_REFUSED(json["kernels"][3]["variants"][1]["cluster"] = 2,
+                      "a kernel that selects has blocks of their own");
 
   for (int threads : {0, 1, 48, 1056})
     EXPECT_TRUE(says(cudaRefusal([&](Json &json) {

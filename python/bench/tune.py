@@ -225,7 +225,7 @@ def main():
                                  help="of queries that are brought ahead by blocks that go on to further "
                                  "rows; 0: a block for each tile of rows (default: %(default)s)")
             command.add_argument("--check-sums", default="0,1", choices=("0", "1", "0,1"),
-                                 help="1: in bf16, sums are checked instead of maxima taken (default: %(default)s)")
+                                 help="1: sums are checked instead of maxima taken (default: %(default)s)")
             command.add_argument("--ping-pong", default="0", choices=("0", "1", "0,1"),
                                  help="1: two warpgroups or more start products in order (default: %(default)s)")
             command.add_argument("--keep", type=float, default=0.1, help="of the keys, in lists")

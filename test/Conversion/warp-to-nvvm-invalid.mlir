@@ -18,6 +18,24 @@ func.func @no_kernel() {
 
 // -----
 
+// The producer is no warpgroup that computes.
+llvm.func @vote_elsewhere(%one: i1) attributes {nvvm.maxntid = array<i32: 256>} {
+  warp.roles producer registers 40 {
+    %large = warp.map() {
+    ^bb0(%row: i32, %column: i32):
+      warp.yield %one : i1
+    } : () -> !warp.fragment<1, i1>
+    // expected-error @+1 {{is not among the warpgroups that compute}}
+    %all = warp.any %large of warpgroup : <1, i1>
+  } consumers 1 registers 232 {
+  ^bb0(%group: i32):
+    %none = arith.constant 0 : i32
+  }
+  llvm.return
+}
+
+// -----
+
 llvm.func @no_threads() {
   warp.roles producer registers 40 {
     %none = arith.constant 0 : i32

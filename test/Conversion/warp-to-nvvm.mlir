@@ -226,14 +226,19 @@ llvm.func @order() attributes {nvvm.maxntid = array<i32: 384>} {
 // CHECK-LABEL: llvm.func @votes
 // CHECK: nvvm.vote.sync any
 // CHECK: llvm.inline_asm {{.*}}bar.red.or.pred p, $2, 128, p;
-llvm.func @votes(%large_one: i1, %to: !llvm.ptr<1>) attributes {heddle.threads = 256 : i64} {
-  %large = warp.map() {
-  ^bb0(%row: i32, %column: i32):
-    warp.yield %large_one : i1
-  } : () -> !warp.fragment<1, i1>
-  %own = warp.any %large : <1, i1>
-  %all = warp.any %large of warpgroup : <1, i1>
-  %both = arith.andi %own, %all : i1
-  llvm.store %both, %to : i1, !llvm.ptr<1>
+llvm.func @votes(%one: i1, %to: !llvm.ptr<1>) attributes {nvvm.maxntid = array<i32: 256>} {
+  warp.roles producer registers 40 {
+    %none = arith.constant 0 : i32
+  } consumers 1 registers 232 {
+  ^bb0(%group: i32):
+    %large = warp.map() {
+    ^bb0(%row: i32, %column: i32):
+      warp.yield %one : i1
+    } : () -> !warp.fragment<1, i1>
+    %of_warp = warp.any %large : <1, i1>
+    %of_group = warp.any %large of warpgroup : <1, i1>
+    %both = arith.andi %of_warp, %of_group : i1
+    llvm.store %both, %to : i1, !llvm.ptr<1>
+  }
   llvm.return
 }

@@ -118,7 +118,7 @@ LogicalResult SelectTask::verifyForm() {
       tiling.getQueryStages())
     return refuse(kernel,
                   "they select with 1, 2 or 4 consumers that load their "
-                  "own queries, and each block brings its own keys");
+                  "own queries, without query_stages or clusters");
   LogicalResult good = success();
   kernel.getBody().walk([&](Operation *op) {
     if (isa<shed::ScoresOp>(op))

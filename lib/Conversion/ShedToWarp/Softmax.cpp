@@ -31,9 +31,10 @@ static float mostSum(Type element) {
   return element.isBF16() ? 0x1p40f : 0x1p15f;
 }
 
-/// A reference that is raised is so by at least this, since over many keys a
-/// sum gets large where no weight is. 2^20 keys take one such raise, so weights
-/// of f16 stay normal numbers.
+/// A reference that is raised is so by at least this: over many keys a sum gets
+/// large where no weight is, and would be found so again in each part. 2^20
+/// keys take one such raise, and a weight that is then subnormal in f16 is
+/// below 2^-10 of the row's largest.
 static constexpr float leastRaise = 4.0f;
 
 static constexpr float infinity = std::numeric_limits<float>::infinity();

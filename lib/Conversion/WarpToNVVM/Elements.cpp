@@ -146,7 +146,8 @@ struct LowerAny : ThreadPattern<warp::AnyOp> {
       some = some ? v.either(some, each) : each;
     if (!op.getWarpgroup())
       return {{v.anyInWarp(some)}};
-    // The barrier of the warpgroup's number, as where its lanes load.
+    // The barrier of the warpgroup's number, as where its lanes load. It is the
+    // same in all lanes, so no shuffle says so in each part of each tile.
     Value any =
         v.assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $1, 0;\n"
                    "bar.red.or.pred p, $2, 128, p;\nselp.b32 $0, 1, 0, p;\n}",

@@ -113,8 +113,10 @@ struct ConvertWarpToNVVM
         return WalkResult::interrupt();
       }
       auto space = dyn_cast<warp::SpaceOp>(op);
-      if (!space && !isa<warp::MeetOp, warp::OrderBeginOp, warp::OrderWaitOp,
-                         warp::OrderArriveOp, warp::OrderEndOp>(op))
+      auto any = dyn_cast<warp::AnyOp>(op);
+      if (!space && !(any && any.getWarpgroup()) &&
+          !isa<warp::MeetOp, warp::OrderBeginOp, warp::OrderWaitOp,
+               warp::OrderArriveOp, warp::OrderEndOp>(op))
         return WalkResult::advance();
       auto roles = op->getParentOfType<warp::RolesOp>();
       if (!roles || (space && !space.getOffset()))

@@ -101,28 +101,30 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
     return status;
 
   int64_t sequences = static_cast<int64_t>(lengths.size());
-  // A select kernel may serve several selections, each with its own blocks.
-  int64_t argumentBytes = config.layers * sequences *
-                          static_cast<int64_t>(program.selections.size()) *
-                          int64_t(sizeof(abi::SelectArgs));
+  int64_t argumentBytes = 0;
+  auto mapBytes = [&](const bundle::KernelVariant &variant) {
+    return variant.mapRows ? sequences * int64_t(sizeof(abi::TileMaps)) +
+                                 int64_t(alignof(abi::TileMaps))
+                           : 0;
+  };
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    std::set<size_t> selects;
+    for (const Phase &phase : steps.phasesOf(layer))
+      for (const Phase::Refresh &refresh : phase.refreshes)
+        if (selects.insert(argumentsOf(refresh)).second)
+          argumentBytes +=
+              sequences * int64_t(sizeof(abi::SelectArgs)) +
+              mapBytes(*kernels[refresh.kernel].of(bundle::allRows).variant);
+  }
   fixedPairs.assign(kernels.size(), 0);
-  const int64_t mapBytes =
-      config.layers * (sequences * int64_t(sizeof(abi::TileMaps)) +
-                       int64_t(alignof(abi::TileMaps)));
-  bool mapped = false; // some selection's keys
   for (size_t k = 0; k < kernels.size(); ++k) {
     const DeviceKernel &bound = kernels[k];
     const bundle::KernelVariant *variant = bound.of(bundle::allRows).variant;
-    if (!variant)
+    if (!variant || bound.kernel->kind == bundle::Kernel::Kind::Select)
       continue;
-    if (bound.kernel->kind == bundle::Kernel::Kind::Select) {
-      mapped |= variant->mapRows != 0;
-      continue;
-    }
     argumentBytes +=
-        config.layers * sequences * int64_t(sizeof(abi::AttentionArgs));
-    if (variant->mapRows)
-      argumentBytes += mapBytes;
+        config.layers *
+        (sequences * int64_t(sizeof(abi::AttentionArgs)) + mapBytes(*variant));
     if (bound.listed)
       continue;
     for (int64_t n : lengths) {
@@ -137,8 +139,6 @@ Status DeviceSchedule::planRun(const std::vector<int64_t> &runLengths,
           config.queryHeads * rt::fixedPairs(bound.kernel->terms, n, keep);
     }
   }
-  if (mapped)
-    argumentBytes += mapBytes * static_cast<int64_t>(program.selections.size());
   listTotal = IndexLists::bytesFor(listShape());
   listSlot = plan.add("index layouts", listTotal);
   lseSlot =
@@ -214,8 +214,9 @@ Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
   };
   attentionArguments.assign(config.layers,
                             std::vector<DevicePtr>(kernels.size(), 0));
-  selectArguments.assign(config.layers,
-                         std::vector<DevicePtr>(program.selections.size(), 0));
+  selectArguments.assign(
+      config.layers,
+      std::vector<DevicePtr>(program.selections.size() * kernels.size(), 0));
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     for (const Phase &phase : steps.phasesOf(layer)) {
       DevicePtr &attention = attentionArguments[layer][phase.attention];
@@ -236,7 +237,7 @@ Status DeviceSchedule::beginRun(const Stream &stream, const Arena &arena,
         }
       }
       for (const Phase::Refresh &refresh : phase.refreshes) {
-        DevicePtr &select = selectArguments[layer][refresh.selection];
+        DevicePtr &select = selectArguments[layer][argumentsOf(refresh)];
         if (select)
           continue;
         auto maps = appendMaps(
@@ -309,7 +310,7 @@ Status DeviceSchedule::attend(const Stream &stream, int64_t layer,
     return s;
   for (const Phase::Refresh &refresh : steps.due(phase, step))
     if (Status s = kernels.select(stream, refresh.kernel,
-                                  selectArguments[layer][refresh.selection],
+                                  selectArguments[layer][argumentsOf(refresh)],
                                   sequences, scratch);
         !s)
       return s;

@@ -92,6 +92,11 @@ private:
   std::unique_ptr<Module> module;
   StepProgram steps;
   ModelConfig config;
+  size_t argumentsOf(const bundle::Phase::Refresh &refresh) const {
+    return static_cast<size_t>(refresh.selection) * kernels.size() +
+           static_cast<size_t>(refresh.kernel);
+  }
+
   DType dtype = DType::BF16;
   ScheduleKernels kernels;
 
@@ -105,7 +110,8 @@ private:
   IndexLists lists;
   /// [layer][kernel]: argument blocks of all sequences, 0 when not launched.
   std::vector<std::vector<DevicePtr>> attentionArguments;
-  /// [layer][selection]: likewise for the kernel that refreshes it.
+  /// [layer][argumentsOf(refresh)]: likewise for selections and the kernels
+  /// that refresh them, of which one may serve several, or several one.
   std::vector<std::vector<DevicePtr>> selectArguments;
   std::vector<int64_t> fixedPairs; ///< [kernel]: of all heads and sequences,
                                    ///< where no list is counted

@@ -137,6 +137,113 @@ llvm.func @apart_by_both(%keys: !llvm.ptr<1>, %n: i32, %stride: i64, %one: i1) {
 
 // -----
 
+llvm.func @apart_in_a_loop(%keys: !llvm.ptr<1>, %n: i32, %stride: i64, %one: i1) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ring = warp.ring {barriers = 65536 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<2, !warp.tile<64, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %keys[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
+      %large = warp.map() {
+      ^bb0(%row: i32, %column: i32):
+        warp.yield %one : i1
+      } : () -> !warp.fragment<1, i1>
+      %own = warp.any %large : <1, i1>
+      scf.while : () -> () {
+        scf.condition(%own)
+      } do {
+        // expected-error @+1 {{is done by all warps of a warpgroup together, but stands in a branch by what one of them has found; ask for an element 'of warpgroup'}}
+        %there = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
+        scf.yield
+      }
+      %s = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
+      warp.release %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+    }
+  }
+  llvm.return
+}
+
+// -----
+
+llvm.func @apart_through_a_branch(%keys: !llvm.ptr<1>, %n: i32, %stride: i64, %one: i1) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ring = warp.ring {barriers = 65536 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<2, !warp.tile<64, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %keys[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
+      %large = warp.map() {
+      ^bb0(%row: i32, %column: i32):
+        warp.yield %one : i1
+      } : () -> !warp.fragment<1, i1>
+      %own = warp.any %large : <1, i1>
+      %any = scf.if %own -> i1 {
+        scf.yield %one : i1
+      } else {
+        scf.yield %own : i1
+      }
+      scf.if %any {
+        // expected-error @+1 {{is done by all warps of a warpgroup together, but stands in a branch by what one of them has found; ask for an element 'of warpgroup'}}
+        %there = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
+      }
+      %s = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
+      warp.release %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+    }
+  }
+  llvm.return
+}
+
+// -----
+
+llvm.func @elsewhere(%keys: !llvm.ptr<1>, %n: i32, %stride: i64, %one: i1) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ring = warp.ring {barriers = 65536 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<2, !warp.tile<64, 128, bf16>>
+  warp.roles producer registers 40 {
+    %large = warp.map() {
+    ^bb0(%row: i32, %column: i32):
+      warp.yield %one : i1
+    } : () -> !warp.fragment<1, i1>
+    // expected-error @+1 {{is not among the warpgroups that compute, whose barriers it has}}
+    %all = warp.any %large of warpgroup : <1, i1>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %keys[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %k = warp.await %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
+      %s = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
+      warp.release %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>>
+    }
+  }
+  llvm.return
+}
+
+// -----
+
 // One that waits in a branch would let the other one wait without end.
 llvm.func @branch(%keys: !llvm.ptr<1>, %n: i32, %some: i1, %stride: i64) {
   %c0 = arith.constant 0 : i32

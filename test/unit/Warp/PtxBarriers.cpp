@@ -48,9 +48,15 @@ bool PtxMachine::meetBlock(Warp &warp, const PtxInstruction &op) {
   if (votes && !op.has("or"))
     throw PtxError("a vote that is not known");
   const size_t first = votes ? 1 : 0;
-  const auto id = static_cast<size_t>(read(warp, op.operands[first], 0));
+  const uint64_t id = read(warp, op.operands[first], 0);
+  for (int lane = 0; lane < lanes; ++lane)
+    if (read(warp, op.operands[first], lane) != id || id > 15)
+      throw PtxError("a barrier that is not one of 16, or not of all lanes");
   NamedBarrier &barrier = named[warp.block][id];
   if (warp.waitsFor == -1) {
+    if (barrier.arrived && barrier.votes != votes)
+      throw PtxError("a vote at a barrier at which others do not vote");
+    barrier.votes = votes;
     if (!arrives)
       warp.waitsFor = static_cast<int64_t>(id);
     for (int lane = 0; votes && lane < lanes; ++lane)
@@ -58,7 +64,9 @@ bool PtxMachine::meetBlock(Warp &warp, const PtxInstruction &op) {
     const int64_t count = op.operands.size() > first + 1
                               ? op.operands[first + 1].value
                               : program.threads;
-    if ((barrier.arrived += lanes) == count) {
+    if ((barrier.arrived += lanes) > count)
+      throw PtxError("more arrivals than a barrier expects");
+    if (barrier.arrived == count) {
       barrier.result = barrier.vote;
       barrier.vote = false;
       barrier.arrived = 0;
@@ -76,6 +84,16 @@ bool PtxMachine::meetBlock(Warp &warp, const PtxInstruction &op) {
   for (int lane = 0; votes && lane < lanes; ++lane)
     write(warp, op.operands[0], lane, barrier.result);
   return true;
+}
+
+/// Whether some warp has executed fewer instructions of its warpgroup than
+/// another one.
+bool PtxMachine::haveParted() {
+  for (const Warp &warp : warps)
+    if (static_cast<size_t>(warp.steps) !=
+        stepsOf[{warp.block, warp.number / 4}].size())
+      return true;
+  return false;
 }
 
 /// All warps of a warpgroup execute the same instructions of the group.

@@ -851,4 +851,7 @@ void PtxMachine::run(const std::array<uint32_t, 3> &where,
   }
   if (!landings.empty())
     throw PtxError("copies are on their way to a block that has ended");
+  if (haveParted())
+    throw PtxError("a warp has executed fewer instructions of its warpgroup "
+                   "than another one");
 }

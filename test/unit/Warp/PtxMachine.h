@@ -21,7 +21,8 @@
 //     fence; what was fetched by tensor maps they see without;
 //   - a tensor map is used only by threads that have acquired it;
 //   - blocks of a cluster run side by side; none is signalled after its end;
-//   - instructions of a whole warp need all of its lanes;
+//   - instructions of a whole warp need all of its lanes, and all warps of a
+//     warpgroup execute the same ones of the group;
 //   - every access to global memory lies in an array that was announced;
 //   - when no warp can go on, that is an error.
 // Source: PTX ISA 9.0.
@@ -181,6 +182,7 @@ private:
   bool meetCluster(Warp &warp, const PtxInstruction &op, uint32_t mask);
   bool meetBlock(Warp &warp, const PtxInstruction &op);
   void keepStep(Warp &warp, const PtxInstruction &op);
+  bool haveParted();
 
   uint64_t read(Warp &warp, const PtxOperand &operand, int lane,
                 bool product = false) const;
@@ -212,6 +214,7 @@ private:
   std::map<int64_t, Barrier> barriers; ///< by place
   struct NamedBarrier {
     int64_t arrived = 0; ///< threads
+    bool votes = false;  ///< of those that have arrived
     bool vote = false, result = false;
   };
   std::vector<std::array<NamedBarrier, 16>> named; ///< of a block

@@ -692,6 +692,15 @@ TEST_F(WarpKernels, MistakesAreFound) {
                mistakeOf(persistent, "@p mbarrier.arrive.shared::cta.b64 _, [",
                          "// ", "@p mbarrier.arrive.shared::cta.b64 _, ["),
                "no warp can go on");
+  // A warp that goes by its own vote waits for products alone.
+  const Compiled voting = compile("bf16", 128, tiling + ", check_sums = true");
+  problem.spread = 30; // so that warps find different things
+  EXPECT_EQ(mistakeOf(voting, "wgmma.fence", "wgmma.fence"), "");
+  EXPECT_PRED2(has,
+               mistakeOf(voting, "bar.red.or.pred p, ",
+                         "vote.sync.any.pred p, p, -1; // "),
+               "another warp of the warpgroup");
+  problem.spread = 1;
   // The waits for all stages come last.
   EXPECT_PRED2(has,
                mistakeOf(shared, "mbarrier.try_wait.parity.shared::cta.b64 p,",

@@ -455,35 +455,80 @@ static LogicalResult verifyRing(RingOp ring, RolesOp roles) {
   return verifyPhases<AcquireOp>(*acquires, *awaits);
 }
 
-/// Checks that what the warps of a warpgroup do together stands in no branch by
-/// what one of them alone has found.
-/// Source: PTX ISA 9.0, wgmma, the qualifier .aligned.
+/// Whether all warps of a warpgroup do this together: they meet, or PTX asks it
+/// (wgmma, the qualifier .aligned).
+static bool isOfWarpgroup(Operation *op) {
+  auto any = dyn_cast<AnyOp>(op);
+  return isa<MultiplyOp, WaitOp, LoadOp, NegateOp, MeetOp, MeetClusterOp,
+             SpaceOp>(op) ||
+         (any && any.getWarpgroup());
+}
+
+/// Checks that what the warps of a warpgroup do together stands in no branch
+/// and no loop that goes by what one of them alone has found.
 static LogicalResult verifyTogether(RolesOp roles) {
-  WalkResult walked = roles.getConsumer().walk([&](Operation *op) {
-    auto any = dyn_cast<AnyOp>(op);
-    if (!isa<MultiplyOp, WaitOp>(op) && !(any && any.getWarpgroup()))
+  WalkResult elsewhere = kernelOf(roles).walk([&](AnyOp op) {
+    if (!op.getWarpgroup() ||
+        roles.getConsumer().isAncestor(op->getParentRegion()))
       return WalkResult::advance();
-    for (auto branch = op->getParentOfType<scf::IfOp>(); branch;
-         branch = branch->getParentOfType<scf::IfOp>()) {
-      SetVector<Operation *> slice;
-      BackwardSliceOptions options;
-      options.inclusive = true;
-      // What all warps have found is the same in each, whatever led to it.
-      options.filter = [](Operation *each) {
-        auto asked = dyn_cast<AnyOp>(each);
-        return !asked || !asked.getWarpgroup();
-      };
-      (void)getBackwardSlice(branch.getCondition(), &slice, options);
-      if (llvm::any_of(slice, llvm::IsaPred<AnyOp>)) {
-        op->emitOpError("is done by all warps of a warpgroup together, but "
-                        "stands in a branch by what one of them has found; "
-                        "ask for an element 'of warpgroup'");
-        return WalkResult::interrupt();
-      }
-    }
-    return WalkResult::advance();
+    op.emitOpError("is not among the warpgroups that compute, whose barriers "
+                   "it has");
+    return WalkResult::interrupt();
   });
-  return failure(walked.wasInterrupted());
+  if (elsewhere.wasInterrupted())
+    return failure();
+  // What follows from a vote of one warp, through branches and loops, too.
+  SetVector<Value> own;
+  SetVector<Operation *> parting;
+  roles.getConsumer().walk([&](AnyOp op) {
+    if (!op.getWarpgroup())
+      own.insert(op.getResult());
+  });
+  for (size_t i = 0; i < own.size(); ++i)
+    for (OpOperand &use : own[i].getUses()) {
+      Operation *op = use.getOwner();
+      const unsigned which = use.getOperandNumber();
+      if (isOfWarpgroup(op))
+        continue;
+      Operation *parent = op->getParentOp();
+      if (isa<scf::ConditionOp, scf::YieldOp>(op) &&
+          isa<scf::WhileOp>(parent)) {
+        // All of it, whichever value it is: no kernel of ours has such loops.
+        parting.insert(parent);
+        for (Region &region : parent->getRegions())
+          own.insert_range(region.getArguments());
+        own.insert_range(parent->getResults());
+        continue;
+      }
+      if (isa<scf::YieldOp>(op)) {
+        own.insert(parent->getResult(which));
+        if (auto loop = dyn_cast<scf::ForOp>(parent))
+          own.insert(loop.getRegionIterArg(which));
+        continue;
+      }
+      auto loop = dyn_cast<scf::ForOp>(op);
+      if (loop && which >= loop.getNumControlOperands()) {
+        own.insert(loop.getTiedLoopRegionIterArg(&use));
+        own.insert(loop.getTiedLoopResult(&use));
+        continue;
+      }
+      if (op->getNumRegions())
+        parting.insert(op);
+      own.insert_range(op->getResults());
+    }
+  for (Operation *branch : parting)
+    if (branch
+            ->walk([&](Operation *op) {
+              if (op == branch || !isOfWarpgroup(op))
+                return WalkResult::advance();
+              op->emitOpError("is done by all warps of a warpgroup together, "
+                              "but stands in a branch by what one of them has "
+                              "found; ask for an element 'of warpgroup'");
+              return WalkResult::interrupt();
+            })
+            .wasInterrupted())
+      return failure();
+  return success();
 }
 
 /// Checks that warpgroups which have an order come as often as each other, each

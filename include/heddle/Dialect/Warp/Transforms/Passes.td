@@ -47,7 +47,8 @@ def WarpVerifyPipelines : Pass<"warp-verify-pipelines", "::mlir::ModuleOp"> {
     their stage, and released only after the wait for every product that reads
     them; stages are published after their copies; both sides of a ring count its
     tiles alike, so that no barrier is out of phase; where warpgroups have an
-    order, all of them come as often.
+    order, all of them come as often; what the warps of a warpgroup do together
+    is in no branch by what one of them has found.
   }];
   let options = [
     Option<"sharedOfBlock", "shared-of-block", "int64_t", "232448",

@@ -53,6 +53,22 @@ TEST_F(DriftTest, HostDrivenRefreshesByDrift) {
   }
 }
 
+// In bf16 kernels have tensor maps, those that select, too: of each launch's
+// own arguments (HostKernels.cpp).
+TEST_F(DriftTest, HostDrivenSelectsByTensorMaps) {
+  makeModel(tiny);
+  bundle::Manifest manifest = gpuManifest({.dtypes = {"bf16"}});
+  manifest.selections[0].cadence = drift(6);
+  setRule(manifest, "columns", {0});
+  setMeasures(manifest);
+  startHostDriven(manifest, DType::BF16);
+  int64_t refreshed = 0;
+  for (const auto &step :
+       record(*hostDriven, promptsOf({7, 30}), lengthsOf(16, 8, 16)).steps)
+    refreshed += step.counters.refreshes > 0;
+  EXPECT_GT(refreshed, 0);
+}
+
 // K and V of the rows that a pass leaves out are those of drift's latest step.
 TEST_F(DriftTest, HostDrivenCachesByDrift) {
   makeModel(tiny);

@@ -65,6 +65,7 @@ template <typename V> void fields(V &v, TilingRule &x) {
   optional(v, "key_shares", x.keyShares, anyNumber);
   optional(v, "least_keys", x.leastKeys, anyNumber);
   optional(v, "query_stages", x.queryStages, anyNumber);
+  optional(v, "tail_keys", x.tailKeys, anyNumber);
 }
 
 } // namespace detail
@@ -107,6 +108,10 @@ std::string heddle::bundle::kernelProblem(const TilingRule &rule) {
            (rule.shared ? "shared" : "over \"" + rule.over + "\"") +
            ": warpgroups that wait for each other have the same tiles, which "
            "those of all keys, a list or blocks alone have; leave it out";
+  if (rule.tailKeys && !ofList)
+    return "tail_keys is 0 with over \"" + rule.over + "\", not " +
+           std::to_string(rule.tailKeys) +
+           ": lists of keys alone have a tail; leave it out";
   if (rule.cluster == 2 && rule.headDim / step % rule.cluster)
     return "cluster is 1 with head_dim " + std::to_string(rule.headDim) +
            ", not " + std::to_string(rule.cluster) +
@@ -150,6 +155,9 @@ std::string heddle::bundle::tilingProblem(const TilingRule &rule) {
   if (!isOneOf(rule.queryStages, 0, rule.keyShares > 1 ? 0 : 4, 1))
     return "query_stages is from 0 to 4, and 0 with key_shares, not " +
            number(rule.queryStages);
+  if (rule.tailKeys && (!isOneOf(rule.tailKeys, 16, rule.keys - 16, 16)))
+    return "tail_keys is 0 or a multiple of 16 below keys = " +
+           number(rule.keys) + ", not " + number(rule.tailKeys);
   if (rule.pingPong && rule.consumers == 1)
     return "ping_pong is for 2 to 4 consumers, whose products alternate; leave "
            "it out";

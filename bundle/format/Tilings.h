@@ -38,7 +38,9 @@
 // have no functions of logits, and for no others; such entries
 // stand before those for all, or the table is refused. "ping_pong" is true
 // where two warpgroups or more start their products in order: over all keys, a
-// list or blocks, and where heads do not share lists.
+// list or blocks, and where heads do not share lists. "tail_keys" is 0 (as
+// without it), or what is left of a list of keys behind its last whole tile is
+// in tiles of so many, a multiple of 16 below "keys".
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,6 +72,7 @@ struct TilingRule {
   bool masked = false;
   bool checkSums = false;
   bool pingPong = false;
+  int64_t tailKeys = 0;
   /// Where its entry begins in the text of its table, from 1; 0: nowhere.
   int64_t line = 0, column = 0;
 

@@ -158,6 +158,26 @@ TEST(Tilings, PingPong) {
             "whose products alternate; leave it out");
 }
 
+TEST(Tilings, TailsOfLists) {
+  auto refusalOf = [](const std::string &more) {
+    return refusal(tableOf(ruleWith("\"head_dim\": 64, " + more)));
+  };
+  EXPECT_EQ(refusalOf(R"("over": "list", "tail_keys": 16)"), "");
+  EXPECT_EQ(refusalOf(R"("over": "list", "shared": true, "tail_keys": 112)"),
+            "");
+  for (const char *over : {"all", "blocks", "range", "union", "scores"})
+    EXPECT_EQ(
+        refusalOf("\"over\": \"" + std::string(over) + "\", \"tail_keys\": 64"),
+        "a table of tilings: wgmma[0]: tail_keys is 0 with over \"" +
+            std::string(over) +
+            "\", not 64: lists of keys alone have a tail; leave it out");
+  for (const char *keys : {"-16", "8", "24", "128", "144"})
+    EXPECT_EQ(refusalOf(R"("over": "list", "tail_keys": )" + std::string(keys)),
+              "a table of tilings: wgmma[0]: tail_keys is 0 or a multiple of "
+              "16 below keys = 128, not " +
+                  std::string(keys));
+}
+
 TEST(Tilings, WhatNoKernelHas) {
   auto refusalOf = [](const std::string &more) {
     return refusal(tableOf(ruleWith("\"head_dim\": 128, " + more)));

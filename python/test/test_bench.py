@@ -117,6 +117,12 @@ class Bench(unittest.TestCase):
             tried = list(tune.tilings("bf16", 128, over, ping_pong=(0, 1)))
             self.assertEqual({t.get("ping_pong") for t in tried}, order)
             self.assertEqual(len({tune.name_of(t) for t in tried}), len(tried))
+        for over, tails in (("all", {None}), ("list/128", {None, 48}), ("shared/32", {None, 48}), ("blocks/128", {None})):
+            tried = list(tune.tilings("bf16", 128, over, tail_keys=(0, 48)))
+            self.assertEqual({t.get("tail_keys") for t in tried}, tails)
+            self.assertEqual(len({tune.name_of(t) for t in tried}), len(tried))
+        self.assertEqual({t["keys"] for t in tune.tilings("bf16", 128, "list/64", tail_keys=(80,))},
+                         {keys for keys in {t["keys"] for t in of["list/64"]} if keys > 80})
         self.assertIn("blocks(keep = 0.1, size = 64)", tune.schedule_of("blocks/64", 0.1))
         self.assertIn("window(4096)", tune.schedule_of("range/4096", 0.1))
         near = list(tune.tilings("bf16", 128, "range/4096"))

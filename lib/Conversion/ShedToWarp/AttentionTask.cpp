@@ -131,6 +131,8 @@ LogicalResult AttentionTask::verifyForm(shed::ForKeysOp loop) {
       (entries || !isPersistent()))
     return refuse("blocks of a cluster share tiles of all keys alone, or of "
                   "ranges where they are persistent");
+  if (tiling.getTailKeys() && (!entries || entries->blockKeys))
+    return refuse("lists of keys alone have a tail; leave out tail_keys");
   if (!entries)
     return success();
   if (entries->blockKeys % tiling.getKeys())
@@ -525,6 +527,40 @@ RowKeys AttentionTask::rowKeysOf(WarpBuilder &v, shed::KeySet set) const {
               return v.sub(element[0], element[1]);
             });
   return result;
+}
+
+AttentionTask::AttentionTask(const AttentionTask &whole,
+                             shed::WgmmaTilingAttr tail)
+    : AttentionTask(whole) {
+  wholeKeys = tiling.getKeys();
+  tiling = tail;
+  logitParts = 1;
+  logitColumns = tiling.getKeys();
+}
+
+std::unique_ptr<WarpTask>
+AttentionTask::divideTail(Operation *function,
+                          DenseSet<Operation *> &loops) const {
+  if (!tiling.getTailKeys())
+    return nullptr;
+  function->walk([&](shed::ForKeysOp loop) {
+    OpBuilder b(loop->getContext());
+    b.setInsertionPointAfter(loop);
+    auto tail = cast<shed::ForKeysOp>(b.clone(*loop));
+    loop.getResult().replaceAllUsesWith(tail.getResult());
+    tail.getInitMutable().assign(loop.getResult());
+    loops.insert(tail);
+    return WalkResult::skip();
+  });
+  return std::unique_ptr<WarpTask>(new AttentionTask(
+      *this,
+      shed::WgmmaTilingAttr::get(
+          tiling.getContext(), tiling.getConsumers(), tiling.getTailKeys(),
+          tiling.getStages(), /*parts=*/1, tiling.getProducerRegisters(),
+          tiling.getConsumerRegisters(), tiling.getBlocks(), tiling.getTma(),
+          tiling.getCluster(), tiling.getKeyShares(), tiling.getLeastKeys(),
+          tiling.getQueryStages(), tiling.getPacked(), tiling.getCheckSums(),
+          tiling.getPingPong(), 0)));
 }
 
 void AttentionTask::populate(WarpPatterns patterns) const {

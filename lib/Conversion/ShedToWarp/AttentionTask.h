@@ -44,6 +44,8 @@ public:
   LogicalResult verifyForm() override;
   Operation *open() override;
   void populate(WarpPatterns patterns) const override;
+  std::unique_ptr<WarpTask>
+  divideTail(Operation *function, DenseSet<Operation *> &loops) const override;
 
   /// Rows of a head that a warpgroup has, of `batch` heads.
   int64_t rowsTogether() const {
@@ -71,6 +73,7 @@ public:
   /// Of each key, or null where key j stands at j.
   Value positions(WarpBuilder &v) const;
 
+  int64_t wholeKeys = 0;  ///< of the tiles before, in the task of a tail
   const int64_t taskRows; ///< of a task, of one head
   /// Whether weights are powers of logits as these are, without a maximum.
   const bool bounded;
@@ -103,6 +106,9 @@ public:
   DenseMap<Attribute, RowKeys> rowKeys; ///< of sets that differ by row
 
 private:
+  /// Of the tail of `whole`.
+  AttentionTask(const AttentionTask &whole, shed::WgmmaTilingAttr tiling);
+
   LogicalResult verifyForm(shed::ForKeysOp loop);
   void loadArguments(WarpBuilder &v);
   void openTasks(WarpBuilder &v);

@@ -91,6 +91,7 @@ struct KeyPass {
   Value end;                   ///< i32: behind all of its keys
   std::optional<KeyList> list; ///< of keys or of blocks
   Value skipped;               ///< i32: keys of a list before it do not count
+  Value before;                ///< i32: keys before its first one, or null
 };
 
 } // namespace
@@ -138,7 +139,16 @@ static KeyPass passOf(WarpBuilder &v, const AttentionTask &t,
     pass.skipped = {};
     pass.count = v.greatest(v.sub(pass.end, pass.first), v.word(0));
   }
-  pass.tiles = v.quotient(v.add(pass.count, keys - 1), keys);
+  if (t.tiling.getTailKeys()) {
+    pass.tiles = v.quotient(pass.count, keys);
+    return pass;
+  }
+  Value left = pass.count;
+  if (t.wholeKeys) {
+    pass.before = v.mul(v.quotient(pass.count, t.wholeKeys), t.wholeKeys);
+    left = v.sub(pass.count, pass.before);
+  }
+  pass.tiles = v.quotient(v.add(left, keys - 1), keys);
   return pass;
 }
 
@@ -149,7 +159,10 @@ static TileKeys keysOf(WarpBuilder &v, const AttentionTask &t,
   const int64_t keys = t.tiling.getKeys();
   Value skipped = pass.skipped ? pass.skipped : v.word(0);
   if (!pass.list || !pass.list->blockKeys) {
-    Value rank = v.mul(tile, keys), left = v.sub(pass.count, rank);
+    Value rank = v.mul(tile, keys);
+    if (pass.before)
+      rank = v.add(rank, pass.before);
+    Value left = v.sub(pass.count, rank);
     if (pass.list)
       return {rank, left, pass.end, skipped, pass.list->base, pass.count, keys};
     Value first = pass.first ? v.add(pass.first, rank) : rank;

@@ -104,6 +104,13 @@ public:
   /// block's rows. Its values are there from then on.
   virtual Operation *open() = 0;
   virtual void populate(WarpPatterns patterns) const = 0;
+  /// Where lists have a tail, with tiles of their own, puts a copy of each loop
+  /// over keys behind it, for the tail, into `loops`. Gives the task that these
+  /// are of, or null.
+  virtual std::unique_ptr<WarpTask>
+  divideTail(Operation *function, DenseSet<Operation *> &loops) const {
+    return nullptr;
+  }
 
   /// A tile of rows of Q, K or V.
   Type tile(int64_t rows) const {
@@ -119,7 +126,7 @@ public:
                 v.mul(v.widenUnsigned(which), channels * 2));
   }
 
-  const shed::WgmmaTilingAttr tiling;
+  shed::WgmmaTilingAttr tiling;
   const Type element;
   const int64_t channels;
   const shed::Encoding encoding; ///< of lists

@@ -109,6 +109,23 @@ LogicalResult WarpTask::verifyRule(StringRef over) {
                                << "has no form for warpgroups: " << problem;
 }
 
+/// The patterns of a kernel, or of the tail of its lists.
+namespace {
+struct Lowering {
+  Lowering(const WarpTask &task, const MorePatterns &more) {
+    convertTypes(converter, task);
+    RewritePatternSet set(task.element.getContext());
+    populatePatterns(converter, set, task);
+    if (more)
+      more(converter, set);
+    patterns = std::move(set);
+  }
+
+  TypeConverter converter;
+  FrozenRewritePatternSet patterns;
+};
+} // namespace
+
 LogicalResult mlir::heddle::lowerShedToWarp(shed::KernelOp kernel,
                                             MorePatterns more) {
   std::unique_ptr<WarpTask> task = kernel.getKind() == shed::KernelKind::Select
@@ -116,25 +133,37 @@ LogicalResult mlir::heddle::lowerShedToWarp(shed::KernelOp kernel,
                                        : makeAttentionTask(kernel);
   if (failed(task->verifyForm()))
     return failure();
-  TypeConverter converter;
-  convertTypes(converter, *task);
-  RewritePatternSet patterns(kernel.getContext());
-  populatePatterns(converter, patterns, *task);
-  if (more)
-    more(converter, patterns);
-  FrozenRewritePatternSet frozen(std::move(patterns));
-
+  Lowering whole(*task, more);
   ConversionTarget target(*kernel.getContext());
   target.addLegalDialect<arith::ArithDialect, LLVM::LLVMDialect,
                          math::MathDialect, NVVM::NVVMDialect, scf::SCFDialect,
                          warp::WarpDialect>();
   target.addIllegalDialect<shed::ShedDialect>();
-  if (failed(
-          checkForms(kernel->getRegions(), target, frozen, "for warpgroups")))
+  if (failed(checkForms(kernel->getRegions(), target, whole.patterns,
+                        "for warpgroups")))
     return failure();
   Operation *function = task->open();
-  if (failed(applyPartialConversion(function, target, frozen)))
+  // Loops over a tail come after the others, by patterns of their own; what
+  // goes from one to the other has casts until then.
+  DenseSet<Operation *> tails;
+  std::unique_ptr<WarpTask> tail = task->divideTail(function, tails);
+  ConversionConfig config;
+  config.buildMaterializations = !tail;
+  target.addDynamicallyLegalOp<shed::ForKeysOp>(
+      [&](shed::ForKeysOp loop) { return tails.contains(loop); });
+  target.markOpRecursivelyLegal<shed::ForKeysOp>();
+  if (failed(applyPartialConversion(function, target, whole.patterns, config)))
     return failure();
+  if (tail) {
+    Lowering rest(*tail, more);
+    tails.clear();
+    if (failed(applyPartialConversion(function, target, rest.patterns, config)))
+      return failure();
+    SmallVector<UnrealizedConversionCastOp> casts;
+    function->walk(
+        [&](UnrealizedConversionCastOp cast) { casts.push_back(cast); });
+    reconcileUnrealizedCasts(casts);
+  }
   kernel.erase();
   return success();
 }

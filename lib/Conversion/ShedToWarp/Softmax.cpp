@@ -186,7 +186,9 @@ static Value weighBySums(WarpBuilder &v, const AttentionTask &t, Value logits,
 static Results update(RewriteBuilder &v, const AttentionTask &t,
                       RunningSoftmax state, const LogitParts &logits,
                       Value values, const TileKeys &keys) {
-  const bool endMasked = matchPattern(logits.masked, m_One()) && !keys.skips();
+  const bool endMasked =
+      (t.tiling.getTailKeys() || matchPattern(logits.masked, m_One())) &&
+      !keys.skips();
   const bool checksSums = t.tiling.getCheckSums();
   Value whole = logits.parts[0];
   if (!t.bounded) {

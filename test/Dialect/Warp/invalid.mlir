@@ -260,3 +260,29 @@ func.func @resumes_wider(%flying: !warp.flying<128, held = 16>, %sums: !warp.fra
   %0 = warp.resume %flying with %sums : !warp.flying<128, held = 16>, !warp.fragment<64, f32>
   return
 }
+
+// -----
+
+func.func @larger(%ring: !warp.ring<2, !warp.tile<64, 128, bf16>>, %t: i32) {
+  // expected-error @+1 {{gives '!warp.tile<128, 128, bf16>' from a ring of '!warp.tile<64, 128, bf16>'}}
+  %k = warp.await %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<128, 128, bf16>
+  return
+}
+
+// -----
+
+func.func @narrower(%ring: !warp.ring<2, !warp.tile<64, 128, bf16>>, %t: i32) {
+  // expected-error @+1 {{gives '!warp.tile<64, 64, bf16>' from a ring of '!warp.tile<64, 128, bf16>'}}
+  %k = warp.acquire %ring[%t] : !warp.ring<2, !warp.tile<64, 128, bf16>> -> !warp.tile<64, 64, bf16>
+  return
+}
+
+// -----
+
+// A fetch brings whole tiles; what threads copy may have fewer rows.
+func.func @fetched(%ring: !warp.ring<2, !warp.tile<128, 128, bf16>, cluster = 1>, %copied: !warp.ring<2, !warp.tile<128, 128, bf16>>, %t: i32) {
+  %v = warp.await %copied[%t] : !warp.ring<2, !warp.tile<128, 128, bf16>> -> !warp.tile<64, 128, bf16>
+  // expected-error @+1 {{gives '!warp.tile<64, 128, bf16>' from a ring of '!warp.tile<128, 128, bf16>'}}
+  %k = warp.await %ring[%t] : !warp.ring<2, !warp.tile<128, 128, bf16>, cluster = 1> -> !warp.tile<64, 128, bf16>
+  return
+}

@@ -772,3 +772,31 @@ llvm.func @meet_some(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %some
   }
   llvm.return
 }
+
+// -----
+
+// Tiles may have fewer rows than those of a ring, for both sides.
+llvm.func @of_fewer_rows(%keys: !llvm.ptr<1>, %queries: !llvm.ptr<1>, %n: i32, %stride: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %ring = warp.ring {barriers = 131072 : i64, offset = 32768 : i64, readers = 8 : i64, writers = 128 : i64} : !warp.ring<3, !warp.tile<128, 128, bf16>>
+  warp.roles producer registers 40 {
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      %into = warp.acquire %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<64, 128, bf16>
+      warp.copy %keys[%t] stride(%stride) limit(%n) into %into : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+      warp.publish %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  } consumers 2 registers 232 {
+  ^bb0(%group: i32):
+    %q = warp.load %queries[%group] stride(%stride) limit(%n) {offset = 0 : i64} : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    scf.for %t = %c0 to %n step %c1 : i32 {
+      // expected-error @+1 {{reads '!warp.tile<128, 128, bf16>' where '!warp.tile<64, 128, bf16>' is filled}}
+      %k = warp.await %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>> -> !warp.tile<128, 128, bf16>
+      %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+      %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+      warp.release %ring[%t] : !warp.ring<3, !warp.tile<128, 128, bf16>>
+    }
+  }
+  llvm.return
+}

@@ -265,9 +265,10 @@ float PtxMachine::element(Warp &warp, bool bf16, uint64_t descriptor,
 }
 
 void PtxMachine::startProduct(Warp &warp, const PtxInstruction &op) {
-  if (!op.has("m64n128k16") && !op.has("m64n64k16") && !op.has("m64n80k16") &&
-      !op.has("m64n96k16") && !op.has("m64n144k16") && !op.has("m64n160k16") &&
-      !op.has("m64n176k16") && !op.has("m64n192k16") && !op.has("m64n256k16"))
+  // As many columns as the registers hold.
+  const auto columns = op.operands[0].list.size() * 2;
+  if (columns % 8 || columns > 256 ||
+      !op.has("m64n" + std::to_string(columns) + "k16"))
     fail(warp, op, "a shape that is not known");
   const bool inRegisters = op.operands[1].kind == Kind::List;
   Product product;

@@ -192,7 +192,9 @@ std::string textOf(const shed::WgmmaRule &rule) {
               : "") +
          (rule.packed ? ", packed = true" : "") +
          (rule.checkSums ? std::string(", ") + checkedSums : "") +
-         (rule.pingPong ? ", ping_pong = true" : "");
+         (rule.pingPong ? ", ping_pong = true" : "") +
+         (rule.tailKeys ? ", tail_keys = " + std::to_string(rule.tailKeys)
+                        : "");
 }
 
 std::string overOf(const shed::WgmmaRule &rule) {

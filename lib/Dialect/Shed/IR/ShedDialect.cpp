@@ -122,14 +122,12 @@ LogicalResult MmaTilingAttr::verify(EmitError emitError, int64_t queryRows,
   return success();
 }
 
-LogicalResult WgmmaTilingAttr::verify(EmitError emitError, int64_t consumers,
-                                      int64_t keys, int64_t stages,
-                                      int64_t parts, int64_t producerRegisters,
-                                      int64_t consumerRegisters, int64_t blocks,
-                                      bool tma, int64_t cluster,
-                                      int64_t keyShares, int64_t leastKeys,
-                                      int64_t queryStages, bool packed,
-                                      bool checkSums, bool pingPong) {
+LogicalResult WgmmaTilingAttr::verify(
+    EmitError emitError, int64_t consumers, int64_t keys, int64_t stages,
+    int64_t parts, int64_t producerRegisters, int64_t consumerRegisters,
+    int64_t blocks, bool tma, int64_t cluster, int64_t keyShares,
+    int64_t leastKeys, int64_t queryStages, bool packed, bool checkSums,
+    bool pingPong, int64_t tailKeys) {
   ::heddle::bundle::TilingRule rule;
   rule.consumers = consumers;
   rule.keys = keys;
@@ -146,6 +144,7 @@ LogicalResult WgmmaTilingAttr::verify(EmitError emitError, int64_t consumers,
   rule.packed = packed;
   rule.checkSums = checkSums;
   rule.pingPong = pingPong;
+  rule.tailKeys = tailKeys;
   std::string problem = ::heddle::bundle::tilingProblem(rule);
   return problem.empty() ? success() : LogicalResult(emitError() << problem);
 }

@@ -313,7 +313,8 @@ struct ChooseWgmmaTiles
         rule.cluster, rule.keyShares,
         rule.keyShares > 1 ? std::max<int64_t>(rule.leastKeys, 1)
                            : rule.leastKeys,
-        rule.queryStages, rule.packed, rule.checkSums, rule.pingPong);
+        rule.queryStages, rule.packed, rule.checkSums, rule.pingPong,
+        rule.tailKeys);
     if (!tiling)
       return failure();
     kernel.setTilingAttr(tiling);

@@ -308,7 +308,10 @@ LogicalResult RolesOp::verifyRegions() {
 }
 
 template <typename Op> static LogicalResult verifyStage(Op op) {
-  if (op.getResult().getType() != op.getRing().getType().getTile())
+  RingType ring = op.getRing().getType();
+  TileType tile = op.getResult().getType();
+  if (ring.isFetched() ? tile != ring.getTile()
+                       : !ring.getTile().hasRoomFor(tile))
     return op.emitOpError()
            << "gives " << op.getResult().getType() << " from a ring of "
            << op.getRing().getType().getTile();

@@ -208,6 +208,14 @@ LogicalResult Specializer::findIdle() {
   return success();
 }
 
+/// Whether the tiles of `load` have room in the ring of `first`. A fetch brings
+/// whole ones.
+static bool canFollow(LoadOp load, LoadOp first) {
+  TileType tile = load.getResult().getType(),
+           room = first.getResult().getType();
+  return load.getMap() ? tile == room : room.hasRoomFor(tile);
+}
+
 LogicalResult Specializer::findPasses() {
   WalkResult walked = function.walk([&](LoadOp load) {
     auto loop = dyn_cast<scf::ForOp>(load->getParentOp());
@@ -223,8 +231,7 @@ LogicalResult Specializer::findPasses() {
     passes.back().loads.push_back(load);
     Pass &first = passes.front();
     const size_t place = passes.back().loads.size() - 1;
-    if (place >= first.loads.size() ||
-        first.loads[place].getType() != load.getType()) {
+    if (place >= first.loads.size() || !canFollow(load, first.loads[place])) {
       load.emitOpError("has no load of such a tile in its place of the first "
                        "loop; the loops of a kernel share rings");
       return WalkResult::interrupt();

@@ -300,6 +300,11 @@ static LogicalResult verifyPhases(ArrayRef<Fill> fills,
     if (awaits.empty())
       return fill.emitOpError("is in a loop more than what reads the ring");
     AwaitOp await = awaits.consume_front();
+    if constexpr (std::is_same_v<Fill, AcquireOp>)
+      if (fill.getResult().getType() != await.getResult().getType())
+        return await.emitOpError()
+               << "reads " << await.getResult().getType() << " where "
+               << fill.getResult().getType() << " is filled";
     if (failed(filled.add(fill, fill.getTile())) ||
         failed(read.add(await, await.getTile())))
       return failure();

@@ -201,7 +201,9 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
       large, not by the maxima of each tile's logits;
     * `ping_pong`: consumers, two or more, start products in order, so that one's
       run under another's softmax. Their tiles are of all keys, a list or blocks.
-      Source: Shah et al., "FlashAttention-3", 2024, section 3.1.
+      Source: Shah et al., "FlashAttention-3", 2024, section 3.1;
+    * `tail_keys`: 0, or keys of the tiles, in one part, that have what is left of
+      a list behind its last whole tile of `keys`: a multiple of 16 below it.
   }];
   let parameters = (ins
       "int64_t":$consumers, "int64_t":$keys, "int64_t":$stages,
@@ -215,7 +217,8 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
       DefaultValuedParameter<"int64_t", "0">:$query_stages,
       DefaultValuedParameter<"bool", "false">:$packed,
       DefaultValuedParameter<"bool", "false">:$check_sums,
-      DefaultValuedParameter<"bool", "false">:$ping_pong);
+      DefaultValuedParameter<"bool", "false">:$ping_pong,
+      DefaultValuedParameter<"int64_t", "0">:$tail_keys);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -163,6 +163,12 @@ def Warp_TileType : Warp_Type<"Tile", "tile"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t getPanelBytes() const { return getRows() * 128; }
+    /// Whether its place has room for `other`, a tile of as many rows or fewer.
+    bool hasRoomFor(TileType other) const {
+      return other.getRows() <= getRows() &&
+             other.getColumns() == getColumns() &&
+             other.getElement() == getElement();
+    }
     int64_t getBytes() const { return getRows() * getColumns() * 2; }
   }];
 }

@@ -526,6 +526,10 @@ class Warp_StageOp<string mnemonic, dag outputs = (outs)> : Warp_Op<mnemonic> {
 
 def Warp_AcquireOp : Warp_StageOp<"acquire", (outs Warp_TileType:$result)> {
   let summary = "waits until the stage of tile number `tile` is empty";
+  let description = [{
+    The tile may have fewer rows than those of the ring, from its stage's first
+    byte on; what reads it then is of the same type.
+  }];
   let hasVerifier = 1;
 }
 
@@ -580,6 +584,9 @@ def Warp_DrainOp : Warp_StageOp<"drain"> {
 
 def Warp_AwaitOp : Warp_StageOp<"await", (outs Warp_TileType:$result)> {
   let summary = "waits until the stage of tile number `tile` is full";
+  let description = [{
+    A tile that threads copied may have fewer rows than those of the ring.
+  }];
   let hasVerifier = 1;
 }
 

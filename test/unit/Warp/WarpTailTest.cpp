@@ -1,0 +1,124 @@
+//===- WarpTailTest.cpp - Lists whose last tiles are smaller --------------===//
+//
+// Part of Heddle, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A second loop has what is left of a list behind its last whole tile, with
+// tiles of fewer keys, in the same rings.
+//
+//===----------------------------------------------------------------------===//
+
+#include "WarpKernels.h"
+
+using namespace mlir;
+using namespace ::heddle::test;
+
+/// Lists without a whole tile, without a tail, with one and with several tiles
+/// of it, and one key more and less; blocks that go on to further rows, so that
+/// rings are left in any phase.
+TEST_F(WarpKernels, TailsOfLists) {
+  uint64_t seed = 1;
+  for (auto [type, headDim, consumers, tiling] :
+       {std::tuple("bf16", 128, 2,
+                   "keys = 192, parts = 3, query_stages = 1, check_sums = "
+                   "true, tail_keys = 64"),
+        std::tuple("f16", 64, 1,
+                   "keys = 128, parts = 4, query_stages = 2, check_sums = "
+                   "true, tail_keys = 48"),
+        std::tuple("bf16", 64, 1, "keys = 96, parts = 2, tail_keys = 16")}) {
+    const std::string text = "consumers = " + std::to_string(consumers) +
+                             ", stages = 2, producer_registers = 40, "
+                             "consumer_registers = 232, " +
+                             tiling;
+    SCOPED_TRACE(type + (", " + text));
+    const int64_t group = 64 * consumers;
+    for (const char *encoding : {"uint16", "int32"}) {
+      const bool wide = encoding[0] == 'i';
+      Compiled code =
+          compile(type, headDim, text,
+                  "list<0, group = " + std::to_string(group) + ">", encoding);
+      ASSERT_FALSE(code.ptx.empty());
+      const int64_t most = wide ? 200 : 400;
+      for (int64_t keep : {1, 15, 16, 63, 64, 65, 95, 96, 97, 128, 129, 191,
+                           192, 193, 257, 384}) {
+        // The large ones once, the small ones of the small tiles.
+        if (keep > most || (headDim == 128) != (keep > 130) || keep % 5 == wide)
+          continue;
+        SCOPED_TRACE(keep);
+        Lists lists{group, keep};
+        lists.wide = wide;
+        const int64_t n = std::max<int64_t>(keep, group + 7);
+        check(code, type[0] == 'b', headDim, {n, n, 2, 1, 0.125f}, seed++,
+              nullptr, &lists);
+      }
+    }
+  }
+}
+
+/// Seven heads that share a list, by two, two and three warpgroups.
+TEST_F(WarpKernels, TailsOfSharedLists) {
+  Compiled code =
+      compile("bf16", 64,
+              "consumers = 3, keys = 96, stages = 2, parts = 2, "
+              "producer_registers = 32, consumer_registers = 160, check_sums = "
+              "true, tail_keys = 32",
+              {{"list<0, group = 64>"}}, "uint16", "", /*sharedLists=*/true);
+  ASSERT_FALSE(code.ptx.empty());
+  uint64_t seed = 1;
+  for (int64_t keep : {1, 96, 130, 161}) {
+    Lists lists{64, keep};
+    lists.wide = false;
+    lists.sharers = 7;
+    check(code, true, 64, {170, 170, 7, 1, 0.125f}, seed++, nullptr, &lists);
+  }
+}
+
+/// Functions of logits, with bounds and of positions, and what is kept of a
+/// list's keys by position.
+TEST_F(WarpKernels, TailsWithScoresAndWindows) {
+  const std::string tiling =
+      "consumers = 1, keys = 96, stages = 2, parts = 3, producer_registers = "
+      "40, consumer_registers = 232, tail_keys = 32";
+  const char *over = "list<0, group = 64>";
+  uint64_t seed = 1;
+  for (bool asksPosition : {false, true}) {
+    Problem problem{150, 150, 2, 1, 0.25f};
+    problem.cap = 2;
+    if (asksPosition) {
+      problem.slope = 0.01;
+      problem.moved = true;
+    }
+    Compiled code = compile("bf16", 64, tiling, over, "int32",
+                            std::string(R"((%logit, %query, %key, %head) {
+      %c = arith.constant 2.0 : f32
+      %share = arith.divf %logit, %c : f32
+      %bound = math.tanh %share : f32
+      %capped = arith.mulf %bound, %c : f32
+)") + (asksPosition ? R"(      %d = arith.subi %query, %key : i32
+      %r = arith.sitofp %d : i32 to f32
+      %a = math.absf %r : f32
+      %t = arith.constant 0.01 : f32
+      %u = arith.mulf %a, %t : f32
+      %y = arith.subf %capped, %u : f32
+      shed.yield %y : f32
+    })"
+                    : R"(      shed.yield %capped : f32
+    })"));
+    ASSERT_FALSE(code.ptx.empty());
+    for (int64_t keep : {20, 96, 140}) {
+      Lists lists{64, keep};
+      check(code, true, 64, problem, seed++, nullptr, &lists);
+    }
+  }
+  Compiled code = compile("bf16", 64, tiling,
+                          {{over, "", "within #shed.window<40>"}}, "int32");
+  ASSERT_FALSE(code.ptx.empty());
+  for (int64_t keep : {20, 96, 140}) {
+    Problem problem{200, 200, 2, 1, 0.125f};
+    problem.within = {{::heddle::bundle::Term::Kind::Window, 40}};
+    Lists lists{64, keep};
+    check(code, true, 64, problem, seed++, nullptr, &lists);
+  }
+}

@@ -94,7 +94,7 @@ def tilings(dtype, head_dim, over="all", copies=COPIES, query_stages=(0,), check
             continue
         if order and (kind in ("range", "shared") or consumers == 1):
             continue
-        if tail and (kind not in ("list", "shared") or tail >= keys):
+        if tail and (kind not in ("list", "shared") or not 0 < tail < keys or tail % 16):
             continue
         if kind in ("all", "range", "shared"):
             if consumers == 1:
@@ -234,7 +234,7 @@ def main():
                                  help="1: sums are checked instead of maxima taken (default: %(default)s)")
             command.add_argument("--ping-pong", default="0", choices=("0", "1", "0,1"),
                                  help="1: two warpgroups or more start products in order (default: %(default)s)")
-            command.add_argument("--tail-keys", default="0,32,64,96",
+            command.add_argument("--tail-keys", default="0,32,48,64,96",
                                  help="keys of the tiles that have what is left of a list behind its last whole "
                                  "one; 0: none (default: %(default)s)")
             command.add_argument("--keep", type=float, default=0.1, help="of the keys, in lists")

@@ -61,9 +61,7 @@ AttentionTask::AttentionTask(shed::KernelOp kernel)
       bounded(boundsLogits(kernel)), writesLse(kernel.getWritesLse()),
       hasLists(kernel.hasLists()), comparesRows(kernel.comparesRows()) {
   queryRows = isPersistent() ? tiling.getQueryRows() : warp::warpgroupRows;
-  // Where no maximum asks for all of a tile's logits before.
-  logitParts = bounded ? tiling.getParts() : 1;
-  logitColumns = tiling.getKeys() / logitParts;
+  setTiles(tileKeys, tileParts);
   auto add = [&](Attribute set) {
     if (auto keys = dyn_cast_or_null<shed::KeySet>(set);
         keys && !keys.isUniform())
@@ -93,7 +91,7 @@ LogicalResult AttentionTask::verifyForm() {
   if (kernel.getKind() != shed::KernelKind::Attention)
     return kernel.emitOpError("has no form for warpgroups, which have kernels "
                               "of attention and selection");
-  if (failed(verifyRule("all")))
+  if (failed(verifyRule(entries && !entries->blockKeys ? "list" : "all")))
     return failure();
   if (kernel.getPerLayer())
     return kernel.emitOpError(
@@ -132,7 +130,8 @@ LogicalResult AttentionTask::verifyForm(shed::ForKeysOp loop) {
     return refuse("blocks of a cluster share tiles of all keys alone, or of "
                   "ranges where they are persistent");
   if (tiling.getTailKeys() && (!entries || entries->blockKeys))
-    return refuse("lists of keys alone have a tail; leave out tail_keys");
+    return refuse("a tail is a list's of keys, and this is none; leave out "
+                  "tail_keys");
   if (!entries)
     return success();
   if (entries->blockKeys % tiling.getKeys())
@@ -529,38 +528,31 @@ RowKeys AttentionTask::rowKeysOf(WarpBuilder &v, shed::KeySet set) const {
   return result;
 }
 
-AttentionTask::AttentionTask(const AttentionTask &whole,
-                             shed::WgmmaTilingAttr tail)
-    : AttentionTask(whole) {
-  wholeKeys = tiling.getKeys();
-  tiling = tail;
-  logitParts = 1;
-  logitColumns = tiling.getKeys();
+void AttentionTask::setTiles(int64_t keys, int64_t parts) {
+  tileKeys = keys;
+  tileParts = parts;
+  // Where no maximum asks for all of a tile's logits before.
+  logitParts = bounded ? parts : 1;
+  logitColumns = keys / logitParts;
 }
 
 std::unique_ptr<WarpTask>
-AttentionTask::divideTail(Operation *function,
-                          DenseSet<Operation *> &loops) const {
+AttentionTask::splitTail(Operation *function,
+                         SmallVectorImpl<Operation *> &loops) const {
   if (!tiling.getTailKeys())
     return nullptr;
   function->walk([&](shed::ForKeysOp loop) {
     OpBuilder b(loop->getContext());
     b.setInsertionPointAfter(loop);
-    auto tail = cast<shed::ForKeysOp>(b.clone(*loop));
-    loop.getResult().replaceAllUsesWith(tail.getResult());
-    tail.getInitMutable().assign(loop.getResult());
-    loops.insert(tail);
-    return WalkResult::skip();
+    auto clone = cast<shed::ForKeysOp>(b.clone(*loop));
+    loop.getResult().replaceAllUsesWith(clone.getResult());
+    clone.getInitMutable().assign(loop.getResult());
+    loops.push_back(clone);
   });
-  return std::unique_ptr<WarpTask>(new AttentionTask(
-      *this,
-      shed::WgmmaTilingAttr::get(
-          tiling.getContext(), tiling.getConsumers(), tiling.getTailKeys(),
-          tiling.getStages(), /*parts=*/1, tiling.getProducerRegisters(),
-          tiling.getConsumerRegisters(), tiling.getBlocks(), tiling.getTma(),
-          tiling.getCluster(), tiling.getKeyShares(), tiling.getLeastKeys(),
-          tiling.getQueryStages(), tiling.getPacked(), tiling.getCheckSums(),
-          tiling.getPingPong(), 0)));
+  auto tail = std::make_unique<AttentionTask>(*this);
+  tail->isTail = true;
+  tail->setTiles(tiling.getTailKeys(), /*parts=*/1);
+  return tail;
 }
 
 void AttentionTask::populate(WarpPatterns patterns) const {

@@ -45,7 +45,8 @@ public:
   Operation *open() override;
   void populate(WarpPatterns patterns) const override;
   std::unique_ptr<WarpTask>
-  divideTail(Operation *function, DenseSet<Operation *> &loops) const override;
+  splitTail(Operation *function,
+            SmallVectorImpl<Operation *> &loops) const override;
 
   /// Rows of a head that a warpgroup has, of `batch` heads.
   int64_t rowsTogether() const {
@@ -69,11 +70,13 @@ public:
     return isPersistent() && !hasLists && tiling.getConsumers() > 2 &&
            !tiling.getPingPong();
   }
+  /// Whether loops over keys are of whole tiles alone, for a tail comes after.
+  bool hasWholeTiles() const { return tiling.getTailKeys() && !isTail; }
   int64_t shortRows() const { return taskRows - warp::warpgroupRows; }
   /// Of each key, or null where key j stands at j.
   Value positions(WarpBuilder &v) const;
 
-  int64_t wholeKeys = 0;  ///< of the tiles before, in the task of a tail
+  bool isTail = false;    ///< whether loops over keys are of a list's tail
   const int64_t taskRows; ///< of a task, of one head
   /// Whether weights are powers of logits as these are, without a maximum.
   const bool bounded;
@@ -106,10 +109,8 @@ public:
   DenseMap<Attribute, RowKeys> rowKeys; ///< of sets that differ by row
 
 private:
-  /// Of the tail of `whole`.
-  AttentionTask(const AttentionTask &whole, shed::WgmmaTilingAttr tiling);
-
   LogicalResult verifyForm(shed::ForKeysOp loop);
+  void setTiles(int64_t keys, int64_t parts);
   void loadArguments(WarpBuilder &v);
   void openTasks(WarpBuilder &v);
   /// What follows from how many tiles are short, all i32.

@@ -86,19 +86,19 @@ namespace {
 /// A pass over keys, tile by tile.
 struct KeyPass {
   Value tiles;                 ///< i32
-  Value count;                 ///< i32: keys, but of a list of blocks
+  Value count;                 ///< i32: keys, or of a list all of its entries
   Value first;                 ///< i32: of a range that need not begin at 0
   Value end;                   ///< i32: behind all of its keys
   std::optional<KeyList> list; ///< of keys or of blocks
   Value skipped;               ///< i32: keys of a list before it do not count
-  Value before;                ///< i32: keys before its first one, or null
+  Value before;                ///< i32: of a tail, the list's keys before it
 };
 
 } // namespace
 
 static KeyPass passOf(WarpBuilder &v, const AttentionTask &t,
                       shed::ForKeysOp op) {
-  const int64_t keys = t.tiling.getKeys();
+  const int64_t keys = t.tileKeys;
   auto over = cast<shed::KeySet>(op.getOver());
   KeyPass pass;
   pass.end = t.n;
@@ -139,14 +139,15 @@ static KeyPass passOf(WarpBuilder &v, const AttentionTask &t,
     pass.skipped = {};
     pass.count = v.greatest(v.sub(pass.end, pass.first), v.word(0));
   }
-  if (t.tiling.getTailKeys()) {
-    pass.tiles = v.quotient(pass.count, keys);
+  Value left = pass.count;
+  if (t.hasWholeTiles()) {
+    pass.tiles = v.quotient(left, keys);
     return pass;
   }
-  Value left = pass.count;
-  if (t.wholeKeys) {
-    pass.before = v.mul(v.quotient(pass.count, t.wholeKeys), t.wholeKeys);
-    left = v.sub(pass.count, pass.before);
+  if (t.isTail) {
+    const int64_t whole = t.tiling.getKeys();
+    pass.before = v.mul(v.quotient(left, whole), whole);
+    left = v.sub(left, pass.before);
   }
   pass.tiles = v.quotient(v.add(left, keys - 1), keys);
   return pass;
@@ -156,7 +157,7 @@ static KeyPass passOf(WarpBuilder &v, const AttentionTask &t,
 /// part of a block. Source of the last: bundle/abi/Abi.h, IndexList.
 static TileKeys keysOf(WarpBuilder &v, const AttentionTask &t,
                        const KeyPass &pass, Value tile) {
-  const int64_t keys = t.tiling.getKeys();
+  const int64_t keys = t.tileKeys;
   Value skipped = pass.skipped ? pass.skipped : v.word(0);
   if (!pass.list || !pass.list->blockKeys) {
     Value rank = v.mul(tile, keys);
@@ -231,7 +232,7 @@ static Results lowerForKeys(RewriteBuilder &v, const AttentionTask &t,
 static Results loadKeys(RewriteBuilder &v, const AttentionTask &t,
                         ValueRange operand, Value base, Value stride,
                         Value map) {
-  const TileKeys keys(operand, t.tiling.getKeys());
+  const TileKeys keys(operand, t.tileKeys);
   Value rows, first = keys.first;
   if (keys.isListed()) {
     // A list is read once for a tile's keys and its values.

@@ -214,7 +214,7 @@ static Value mask(WarpBuilder &v, const AttentionTask &t,
 static void mapParts(RewriteBuilder &v, const AttentionTask &t,
                      LogitParts &logits, ValueRange operand,
                      function_ref<Value(Value, const TileKeys &)> write) {
-  const TileKeys keys(operand, t.tiling.getKeys());
+  const TileKeys keys(operand, t.tileKeys);
   const Value factor = logits.factor;
   for (auto [i, part] : llvm::enumerate(logits.parts)) {
     v.behind({part, factor, keys.first, keys.left});
@@ -248,7 +248,7 @@ void mlir::heddle::populateLogitPatterns(WarpPatterns patterns,
       });
   patterns.add<shed::MaskOp>([&](RewriteBuilder &v, shed::MaskOp op, auto in) {
     LogitParts logits(in.getLogits());
-    const TileKeys keys(in.getKeys(), t.tiling.getKeys());
+    const TileKeys keys(in.getKeys(), t.tileKeys);
     SmallVector<MaskedSet> sets;
     if (std::optional<shed::KeySet> within = op.getWithin())
       sets.push_back({*within, t.rowKeys.at(*within), true});

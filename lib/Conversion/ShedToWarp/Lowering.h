@@ -93,6 +93,7 @@ class WarpTask {
 public:
   explicit WarpTask(shed::KernelOp kernel)
       : tiling(kernel.getTilingAs<shed::WgmmaTilingAttr>()),
+        tileKeys(tiling.getKeys()), tileParts(tiling.getParts()),
         element(kernel.getElement()), channels(kernel.getHeadDim()),
         encoding(kernel.getEncoding().value_or(shed::Encoding::Int32)),
         sharedLists(kernel.getSharedLists()), kernel(kernel) {}
@@ -104,11 +105,12 @@ public:
   /// block's rows. Its values are there from then on.
   virtual Operation *open() = 0;
   virtual void populate(WarpPatterns patterns) const = 0;
-  /// Where lists have a tail, with tiles of their own, puts a copy of each loop
-  /// over keys behind it, for the tail, into `loops`. Gives the task that these
-  /// are of, or null.
+  /// Where what is left of a list has smaller tiles: clones each loop over keys
+  /// after itself, adds the clones to `loops` and gives the task that lowers
+  /// them; else null. Until all are lowered, the function goes over lists
+  /// twice.
   virtual std::unique_ptr<WarpTask>
-  divideTail(Operation *function, DenseSet<Operation *> &loops) const {
+  splitTail(Operation *function, SmallVectorImpl<Operation *> &loops) const {
     return nullptr;
   }
 
@@ -126,7 +128,9 @@ public:
                 v.mul(v.widenUnsigned(which), channels * 2));
   }
 
-  shed::WgmmaTilingAttr tiling;
+  const shed::WgmmaTilingAttr tiling;
+  int64_t tileKeys;  ///< keys of a tile; in the task of a tail the fewer ones
+  int64_t tileParts; ///< in which the weights of a tile meet its values
   const Type element;
   const int64_t channels;
   const shed::Encoding encoding; ///< of lists

@@ -45,7 +45,7 @@ public:
         pooled(static_cast<int64_t>(topKOf(kernel).getPooled().value_or(0))),
         within(topKOf(kernel).getEntriesWithin()) {
     queryRows = logitColumns = columns;
-    logitParts = tiling.getKeys() / warp::warpgroupRows;
+    logitParts = tileKeys / warp::warpgroupRows;
     groups = parts / tiling.getConsumers();
   }
 
@@ -111,8 +111,8 @@ LogicalResult SelectTask::verifyForm() {
                               Twine(group));
   if (sharedLists && blocks)
     return refuse(kernel, "heads share lists of blocks");
-  if (tiling.getKeys() % warp::warpgroupRows)
-    return refuse(kernel, "keys of a tile, " + Twine(tiling.getKeys()) +
+  if (tileKeys % warp::warpgroupRows)
+    return refuse(kernel, "keys of a tile, " + Twine(tileKeys) +
                               ", are to be a multiple of 64");
   if (!llvm::isPowerOf2_64(tiling.getConsumers()) || tiling.getCluster() > 1 ||
       tiling.getQueryStages())
@@ -207,7 +207,7 @@ void SelectTask::loadArguments(WarpBuilder &v) {
   keyStride = v.mul(field(v, v.i64(), offsetof(abi::SelectArgs, keyStride)), 2);
   factor = v.mulf(field(v, v.f32(), offsetof(abi::SelectArgs, scale)),
                   v.real(1.44269504088896341f));
-  tiles = v.quotient(v.add(n, tiling.getKeys() - 1), tiling.getKeys());
+  tiles = v.quotient(v.add(n, tileKeys - 1), tileKeys);
 }
 
 /// Row `row` (i32) of the block's scratch: n scores, zeros up to a multiple of
@@ -346,9 +346,9 @@ void SelectTask::populate(WarpPatterns patterns) const {
     mass.append(inverses);
     Block &body = op.getBody().front();
     v.loop(v.word(0), t.tiles, 1, [&](Value tile) {
-      Value first = v.mul(tile, t.tiling.getKeys());
+      Value first = v.mul(tile, t.tileKeys);
       TileKeys keys(first, v.sub(t.n, first), t.n, v.word(0), v.null(), t.n,
-                    t.tiling.getKeys());
+                    t.tileKeys);
       v.rewriter.replaceAllUsesWith(body.getArgument(0), keys.get());
       v.rewriter.replaceAllUsesWith(body.getArgument(1), mass);
       v.take(body.without_terminator());
@@ -356,7 +356,7 @@ void SelectTask::populate(WarpPatterns patterns) const {
     return Results{mass};
   });
   patterns.add<shed::LoadKeysOp>([&](RewriteBuilder &v, auto, auto in) {
-    const TileKeys keys(in.getKeys(), t.tiling.getKeys());
+    const TileKeys keys(in.getKeys(), t.tileKeys);
     Values result = {v.load(t.tile(keys.columns), t.keyBase, keys.first,
                             t.keyStride, t.n, Value(), t.keyMap, t.keyColumn)};
     result.append(keys.get());
@@ -374,7 +374,7 @@ void SelectTask::populate(WarpPatterns patterns) const {
     ValueRange mass = in.getMass();
     addMass(v, t, mass.take_front(t.groups), mass.take_back(t.groups),
             LogitParts(in.getLogits()), in.getLse()[0],
-            TileKeys(in.getKeys(), t.tiling.getKeys()));
+            TileKeys(in.getKeys(), t.tileKeys));
     return Results{Values(mass)};
   });
   patterns.add<shed::TopKOp>([&](RewriteBuilder &v, auto, auto) {

@@ -58,7 +58,7 @@ static void convertTypes(TypeConverter &converter, const WarpTask &task) {
       types.append(task.logitParts, fragment(task.logitColumns));
       types.append({f32, IntegerType::get(context, 1)});
     } else if (type.getRows() == shed::Axis::Keys) {
-      types.push_back(task.tile(task.tiling.getKeys()));
+      types.push_back(task.tile(task.tileKeys));
       addKeys(types);
     } else {
       types.push_back(task.tile(task.queryRows));
@@ -103,14 +103,15 @@ LogicalResult WarpTask::verifyRule(StringRef over) {
   rule.shared = sharedLists;
   rule.checkSums = tiling.getCheckSums();
   rule.pingPong = tiling.getPingPong();
+  rule.tailKeys = tiling.getTailKeys();
   std::string problem = ::heddle::bundle::kernelProblem(rule);
   return problem.empty() ? success()
                          : kernel.emitOpError()
                                << "has no form for warpgroups: " << problem;
 }
 
-/// The patterns of a kernel, or of the tail of its lists.
 namespace {
+/// The patterns of a task. They point to its converter.
 struct Lowering {
   Lowering(const WarpTask &task, const MorePatterns &more) {
     convertTypes(converter, task);
@@ -120,6 +121,7 @@ struct Lowering {
       more(converter, set);
     patterns = std::move(set);
   }
+  Lowering(const Lowering &) = delete;
 
   TypeConverter converter;
   FrozenRewritePatternSet patterns;
@@ -133,36 +135,36 @@ LogicalResult mlir::heddle::lowerShedToWarp(shed::KernelOp kernel,
                                        : makeAttentionTask(kernel);
   if (failed(task->verifyForm()))
     return failure();
-  Lowering whole(*task, more);
+  const Lowering main(*task, more);
   ConversionTarget target(*kernel.getContext());
   target.addLegalDialect<arith::ArithDialect, LLVM::LLVMDialect,
                          math::MathDialect, NVVM::NVVMDialect, scf::SCFDialect,
                          warp::WarpDialect>();
   target.addIllegalDialect<shed::ShedDialect>();
-  if (failed(checkForms(kernel->getRegions(), target, whole.patterns,
+  if (failed(checkForms(kernel->getRegions(), target, main.patterns,
                         "for warpgroups")))
     return failure();
   Operation *function = task->open();
-  // Loops over a tail come after the others, by patterns of their own; what
-  // goes from one to the other has casts until then.
-  DenseSet<Operation *> tails;
-  std::unique_ptr<WarpTask> tail = task->divideTail(function, tails);
+  // The loops over tails first, by patterns of their own. What goes from loop
+  // to loop has casts until all are lowered, for it is of the same types in
+  // all.
+  SmallVector<Operation *> loops;
+  std::unique_ptr<WarpTask> tail = task->splitTail(function, loops);
   ConversionConfig config;
   config.buildMaterializations = !tail;
-  target.addDynamicallyLegalOp<shed::ForKeysOp>(
-      [&](shed::ForKeysOp loop) { return tails.contains(loop); });
-  target.markOpRecursivelyLegal<shed::ForKeysOp>();
-  if (failed(applyPartialConversion(function, target, whole.patterns, config)))
+  if (tail && failed(applyPartialConversion(
+                  loops, target, Lowering(*tail, more).patterns, config)))
+    return failure();
+  if (failed(applyPartialConversion(function, target, main.patterns, config)))
     return failure();
   if (tail) {
-    Lowering rest(*tail, more);
-    tails.clear();
-    if (failed(applyPartialConversion(function, target, rest.patterns, config)))
-      return failure();
-    SmallVector<UnrealizedConversionCastOp> casts;
+    SmallVector<UnrealizedConversionCastOp> casts, left;
     function->walk(
         [&](UnrealizedConversionCastOp cast) { casts.push_back(cast); });
-    reconcileUnrealizedCasts(casts);
+    reconcileUnrealizedCasts(casts, &left);
+    if (!left.empty())
+      return left.front().emitOpError("is left between the whole tiles of a "
+                                      "list and its tail");
   }
   kernel.erase();
   return success();

@@ -186,8 +186,9 @@ static Value weighBySums(WarpBuilder &v, const AttentionTask &t, Value logits,
 static Results update(RewriteBuilder &v, const AttentionTask &t,
                       RunningSoftmax state, const LogitParts &logits,
                       Value values, const TileKeys &keys) {
+  // Whole tiles of a list, with a tail after them, have nothing to mask.
   const bool endMasked =
-      (t.tiling.getTailKeys() || matchPattern(logits.masked, m_One())) &&
+      (t.hasWholeTiles() || matchPattern(logits.masked, m_One())) &&
       !keys.skips();
   const bool checksSums = t.tiling.getCheckSums();
   Value whole = logits.parts[0];
@@ -200,9 +201,9 @@ static Results update(RewriteBuilder &v, const AttentionTask &t,
 
   // The products of a part run while the exponentials of the next are computed,
   // and its functions of logits where no maximum asks for all of them before.
-  const int64_t columns = t.tiling.getKeys() / t.tiling.getParts();
+  const int64_t columns = t.tileKeys / t.tileParts;
   Value sums = state.context;
-  for (int64_t i = 0; i < t.tiling.getParts(); ++i) {
+  for (int64_t i = 0; i < t.tileParts; ++i) {
     Value part =
         t.bounded ? logits.parts[i] : v.slice(whole, i * columns, columns);
     Value weights;
@@ -365,7 +366,7 @@ void mlir::heddle::populateSoftmaxPatterns(WarpPatterns patterns,
   patterns.add<shed::SoftmaxUpdateOp>([&](RewriteBuilder &v, auto, auto in) {
     return update(v, t, RunningSoftmax(in.getState()),
                   LogitParts(in.getLogits()), in.getValues()[0],
-                  TileKeys(in.getValues(), t.tiling.getKeys()));
+                  TileKeys(in.getValues(), t.tileKeys));
   });
   patterns.add<shed::StoreOp>([&](RewriteBuilder &v, auto, auto in) {
     return store(v, t, RunningSoftmax(in.getState()));

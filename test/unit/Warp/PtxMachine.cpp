@@ -476,6 +476,7 @@ bool PtxMachine::executeMemory(Warp &warp, const PtxInstruction &op,
                                uint32_t mask) {
   const int64_t size = op.has("b64") || op.has("u64")   ? 8
                        : op.has("b16") || op.has("u16") ? 2
+                       : op.has("b8") || op.has("u8")   ? 1
                                                         : 4;
   auto eachLane = [&](auto body) {
     for (int lane = 0; lane < lanes; ++lane)

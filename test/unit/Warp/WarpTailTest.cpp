@@ -17,38 +17,40 @@ using namespace ::heddle::test;
 
 /// Lists without a whole tile, without a tail, with one and with several tiles
 /// of it, and one key more and less; blocks that go on to further rows, so that
-/// rings are left in any phase.
+/// rings are left in any phase; consumers in order.
 TEST_F(WarpKernels, TailsOfLists) {
   uint64_t seed = 1;
-  for (auto [type, headDim, consumers, tiling] :
+  using Keeps = std::vector<int64_t>;
+  for (auto [type, headDim, consumers, tiling, narrow, wide] :
        {std::tuple("bf16", 128, 2,
                    "keys = 192, parts = 3, query_stages = 1, check_sums = "
-                   "true, tail_keys = 64"),
+                   "true, tail_keys = 64",
+                   Keeps{64, 191, 193, 399}, Keeps{192, 257}),
         std::tuple("f16", 64, 1,
                    "keys = 128, parts = 4, query_stages = 2, check_sums = "
-                   "true, tail_keys = 48"),
-        std::tuple("bf16", 64, 1, "keys = 96, parts = 2, tail_keys = 16")}) {
+                   "true, tail_keys = 48",
+                   Keeps{1, 47, 49, 128, 176, 300}, Keeps{127, 129, 256}),
+        std::tuple("f16", 64, 2,
+                   "keys = 64, parts = 2, query_stages = 2, check_sums = "
+                   "true, tail_keys = 32, ping_pong = true",
+                   Keeps{31, 100}, Keeps{64, 135}),
+        std::tuple("bf16", 64, 1, "keys = 96, parts = 2, tail_keys = 16",
+                   Keeps{1, 15, 17, 96, 209}, Keeps{16, 95, 97, 192})}) {
     const std::string text = "consumers = " + std::to_string(consumers) +
                              ", stages = 2, producer_registers = 40, "
                              "consumer_registers = 232, " +
                              tiling;
     SCOPED_TRACE(type + (", " + text));
     const int64_t group = 64 * consumers;
-    for (const char *encoding : {"uint16", "int32"}) {
-      const bool wide = encoding[0] == 'i';
-      Compiled code =
-          compile(type, headDim, text,
-                  "list<0, group = " + std::to_string(group) + ">", encoding);
+    for (bool isWide : {false, true}) {
+      Compiled code = compile(type, headDim, text,
+                              "list<0, group = " + std::to_string(group) + ">",
+                              isWide ? "int32" : "uint16");
       ASSERT_FALSE(code.ptx.empty());
-      const int64_t most = wide ? 200 : 400;
-      for (int64_t keep : {1, 15, 16, 63, 64, 65, 95, 96, 97, 128, 129, 191,
-                           192, 193, 257, 384}) {
-        // The large ones once, the small ones of the small tiles.
-        if (keep > most || (headDim == 128) != (keep > 130) || keep % 5 == wide)
-          continue;
+      for (int64_t keep : isWide ? wide : narrow) {
         SCOPED_TRACE(keep);
         Lists lists{group, keep};
-        lists.wide = wide;
+        lists.wide = isWide;
         const int64_t n = std::max<int64_t>(keep, group + 7);
         check(code, type[0] == 'b', headDim, {n, n, 2, 1, 0.125f}, seed++,
               nullptr, &lists);

@@ -232,8 +232,9 @@ LogicalResult Specializer::findPasses() {
     Pass &first = passes.front();
     const size_t place = passes.back().loads.size() - 1;
     if (place >= first.loads.size() || !canFollow(load, first.loads[place])) {
-      load.emitOpError("has no load of such a tile in its place of the first "
-                       "loop; the loops of a kernel share rings");
+      load.emitOpError("has no load of such a tile, or of one of more rows "
+                       "that threads copy, in its place of the first loop; the "
+                       "loops of a kernel share rings");
       return WalkResult::interrupt();
     }
     return WalkResult::advance();

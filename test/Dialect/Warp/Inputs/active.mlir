@@ -72,3 +72,40 @@ llvm.func @idle_meets(%keys: !llvm.ptr<1>, %none: i1, %n: i32, %stride: i64)
   }
   llvm.return
 }
+//--- more-rows.mlir
+llvm.func @more_rows(%keys: !llvm.ptr<1>, %map: !llvm.ptr<1>, %n: i32, %stride: i64)
+    attributes {nvvm.kernel, warp.pipeline = #warp.pipeline<consumers = 1, stages = 2, producer_registers = 40, consumer_registers = 232>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %q = warp.load %keys[%c0] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+  scf.for %t = %c0 to %n step %c1 : i32 {
+    %k = warp.load %keys[%t] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
+    %s = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
+  }
+  scf.for %t = %c0 to %n step %c1 : i32 {
+    %k = warp.load %keys[%t] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+    %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+    %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+  }
+  llvm.return
+}
+
+//--- other-fetch.mlir
+llvm.func @other_fetch(%keys: !llvm.ptr<1>, %map: !llvm.ptr<1>, %n: i32, %stride: i64)
+    attributes {nvvm.kernel, warp.pipeline = #warp.pipeline<consumers = 1, stages = 2, producer_registers = 40, consumer_registers = 232>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %q = warp.load %keys[%c0] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+  scf.for %t = %c0 to %n step %c1 : i32 {
+    %k = warp.load %keys[%t] stride(%stride) limit(%n) map(%map[%c0] : !llvm.ptr<1>) : !llvm.ptr<1>, !warp.tile<128, 128, bf16>
+    %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<128, 128, bf16> -> !warp.flying<128, held = 0>
+    %s = warp.wait %f : !warp.flying<128, held = 0> -> !warp.fragment<128, f32>
+  }
+  scf.for %t = %c0 to %n step %c1 : i32 {
+    %k = warp.load %keys[%t] stride(%stride) limit(%n) map(%map[%c0] : !llvm.ptr<1>) : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
+    %s = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
+  }
+  llvm.return
+}

@@ -202,8 +202,8 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
     * `ping_pong`: consumers, two or more, start products in order, so that one's
       run under another's softmax. Their tiles are of all keys, a list or blocks.
       Source: Shah et al., "FlashAttention-3", 2024, section 3.1;
-    * `tail_keys`: 0, or keys of the tiles, in one part, that have what is left of
-      a list behind its last whole tile of `keys`: a multiple of 16 below it.
+    * `tail_keys`: 0, or keys of the smaller tiles, in one part, that have what is
+      left of a list after its whole tiles: a multiple of 16 below `keys`.
   }];
   let parameters = (ins
       "int64_t":$consumers, "int64_t":$keys, "int64_t":$stages,

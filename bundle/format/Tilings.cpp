@@ -42,7 +42,6 @@ inline constexpr Text keysOfTilings = {
     "is unknown, expected one of all, list, blocks, range, union, scores"};
 
 template <typename V> void fields(V &v, TilingRule &x) {
-  v("element", x.element, elementOfProducts);
   v("head_dim", x.headDim, anyNumber);
   v("consumers", x.consumers, anyNumber);
   v("keys", x.keys, anyNumber);
@@ -50,6 +49,7 @@ template <typename V> void fields(V &v, TilingRule &x) {
   v("parts", x.parts, anyNumber);
   v("producer_registers", x.producerRegisters, anyNumber);
   v("consumer_registers", x.consumerRegisters, anyNumber);
+  optional(v, "element", x.element, elementOfProducts);
   optional(v, "over", x.over, keysOfTilings);
   Copies copies = x.tma ? Copies::Tma : Copies::Threads;
   optional(v, "copies", copies);
@@ -198,9 +198,10 @@ static void findEntries(std::string_view text, std::vector<TilingRule> &rules) {
 bool heddle::bundle::takesAllOf(const TilingRule &other,
                                 const TilingRule &rule) {
   auto isMultiple = [](int64_t value, int64_t of) { return value % of == 0; };
-  if (other.element != rule.element || other.headDim != rule.headDim ||
-      other.over != rule.over || other.form() != rule.form() ||
-      other.shared != rule.shared || other.masked > rule.masked)
+  if ((!other.element.empty() && other.element != rule.element) ||
+      other.headDim != rule.headDim || other.over != rule.over ||
+      other.form() != rule.form() || other.shared != rule.shared ||
+      other.masked > rule.masked)
     return false;
   // Positions are for functions of logits, which leave no sums to check.
   if (rule.positions && !other.positions && !rule.checkSums)
@@ -255,5 +256,12 @@ heddle::bundle::tilingsFromJson(std::string_view text) {
                 at(list, static_cast<size_t>(early - rules->begin())) +
                 ", in " + placeOf(*early) +
                 ", takes them all; put this one before it");
-  return rules;
+  std::vector<TilingRule> all;
+  for (const TilingRule &entry : *rules)
+    for (const char *element : {"bf16", "f16"})
+      if (entry.element.empty() || entry.element == element) {
+        all.push_back(entry);
+        all.back().element = element;
+      }
+  return all;
 }

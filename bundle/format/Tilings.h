@@ -12,6 +12,7 @@
 //               "keys": 128, "stages": 2, "parts": 2,
 //               "producer_registers": 32, "consumer_registers": 160}]}
 //
+// Without "element" an entry is for both, bf16 and f16.
 // "over" says which keys: "all" (as without it), "list" (one list of keys),
 // "blocks" (one list of blocks), "range" (a window, sinks, or both) or "union"
 // (more sets, or several of which one at least is a list), or "scores": a
@@ -58,7 +59,7 @@ namespace heddle::bundle {
 
 /// The tiling of kernels over some keys of an element type and head dim.
 struct TilingRule {
-  std::string element;      ///< "bf16" or "f16"
+  std::string element;      ///< "bf16", "f16"; in an entry "", for both
   std::string over = "all"; ///< "list", "blocks", "range", "union", "scores"
   int64_t headDim = 0;
   int64_t consumers = 0, keys = 0, stages = 0, parts = 0; ///< see wgmma_tiling
@@ -100,7 +101,7 @@ bool takesAllOf(const TilingRule &other, const TilingRule &rule);
 /// An error where no table has so many bytes.
 Status checkTilingsSize(uint64_t bytes);
 
-/// Reads a table. Fails with a sentence that says what was found and what was
+/// Reads a table; an entry for both elements is two rules. Fails with a sentence that says what was found and what was
 /// expected, also of entries that no kernel will ask for, and of such with
 /// `check_sums` that stand behind one for all kernels, which takes theirs.
 Result<std::vector<TilingRule>> tilingsFromJson(std::string_view text);

@@ -52,6 +52,32 @@ TEST(Tilings, AreRead) {
   EXPECT_EQ(refusal(tableOf("")), "");
 }
 
+TEST(Tilings, WithoutAnElementAreForBoth) {
+  std::string both = ruleWith(R"("head_dim": 128, "check_sums": true)");
+  both.erase(both.find(R"("element": "bf16", )"), 19);
+  auto rules =
+      tilingsFromJson(tableOf(both + ",\n" + ruleWith(R"("head_dim": 64)")));
+  ASSERT_TRUE(rules) << rules.error().text();
+  ASSERT_EQ(rules->size(), 3u);
+  EXPECT_EQ((*rules)[0].element, "bf16");
+  EXPECT_EQ((*rules)[1].element, "f16");
+  EXPECT_EQ((*rules)[1].line, 1);
+  EXPECT_EQ((*rules)[1].headDim, 128);
+  EXPECT_EQ((*rules)[2].element, "bf16");
+  EXPECT_EQ((*rules)[2].line, 2);
+  // Behind one for bf16 that takes all of its kernels f16's are left.
+  std::string maxima = ruleWith(R"("head_dim": 128)");
+  EXPECT_EQ(refusal(tableOf(maxima + "," + both)), "");
+  maxima.erase(maxima.find(R"("element": "bf16", )"), 19);
+  EXPECT_NE(refusal(tableOf(maxima + "," + both)).find("it has no kernel"),
+            std::string::npos);
+  std::string other = ruleWith(R"("head_dim": 128)");
+  other.replace(other.find("bf16"), 4, "f32");
+  EXPECT_EQ(refusal(tableOf(other)),
+            "a table of tilings: wgmma[0].element: \"f32\" is unknown, "
+            "expected bf16 or f16");
+}
+
 TEST(Tilings, KnowWhereTheyStand) {
   const std::string entry = ruleWith(R"("head_dim": 128)");
   auto rules = tilingsFromJson("{\"wgmma\": [" + entry + ",\n  " + entry +

@@ -153,11 +153,20 @@ Status heddle::bench::checkTable(const std::string &path) {
   return bundle::checkWritable(path);
 }
 
-/// An entry as heddlec reads it; nothing where it refuses it.
-static std::optional<bundle::TilingRule> ruleOf(const Json &entry) {
+/// An entry as heddlec reads it, for each element; none where it refuses it.
+static std::vector<bundle::TilingRule> rulesOf(const Json &entry) {
   Result<std::vector<bundle::TilingRule>> rules =
       bundle::tilingsFromJson(Json{{"wgmma", Json::array({entry})}}.dump());
-  return rules ? std::optional(rules->front()) : std::nullopt;
+  return rules ? *rules : std::vector<bundle::TilingRule>();
+}
+
+/// Whether no kernel is left for a rule behind one of `added`.
+static bool hasNone(const bundle::TilingRule &rule,
+                    const std::vector<bundle::TilingRule> &added) {
+  return std::ranges::any_of(added, [&](const bundle::TilingRule &other) {
+    return (!other.checkSums || rule.checkSums) &&
+           bundle::takesAllOf(other, rule);
+  });
 }
 
 Status heddle::bench::addToTable(const std::string &path,
@@ -169,12 +178,14 @@ Status heddle::bench::addToTable(const std::string &path,
   Json &tilings = (*table)["wgmma"];
   // An entry behind it that has no kernel left goes: with `check_sums` it would
   // have heddlec refuse the table.
-  const std::optional<bundle::TilingRule> added = ruleOf(entry);
+  const std::vector<bundle::TilingRule> added = rulesOf(entry);
   std::erase_if(*tilings.get_ptr<Json::array_t *>(), [&](const Json &each) {
-    const std::optional<bundle::TilingRule> rule = ruleOf(each);
+    const std::vector<bundle::TilingRule> rules = rulesOf(each);
     return each == entry ||
-           (added && rule && (!added->checkSums || rule->checkSums) &&
-            bundle::takesAllOf(*added, *rule));
+           (!rules.empty() &&
+            std::ranges::all_of(rules, [&](const bundle::TilingRule &rule) {
+              return hasNone(rule, added);
+            }));
   });
   tilings.insert(tilings.begin(), entry);
   return bundle::writeFileAtomically(path, table->dump(1) + "\n");

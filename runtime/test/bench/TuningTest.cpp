@@ -190,6 +190,17 @@ TEST_F(Tuning, EntriesThatHaveNoKernelLeftGo) {
   ASSERT_TRUE(static_cast<bool>(addToTable(path, entry(112))));
   EXPECT_EQ(keys(), (std::vector<int>{112, 64}));
   EXPECT_TRUE(static_cast<bool>(bundle::tilingsFromJson(read("table.json"))));
+  // One for both elements has f16's kernels left behind one for bf16.
+  std::string both = entry(48, sums);
+  both.erase(both.find(R"("element":"bf16",)"), 17);
+  ASSERT_TRUE(static_cast<bool>(addToTable(path, both)));
+  ASSERT_TRUE(static_cast<bool>(addToTable(path, entry(32))));
+  EXPECT_EQ(keys(), (std::vector<int>{32, 48, 64}));
+  EXPECT_TRUE(static_cast<bool>(bundle::tilingsFromJson(read("table.json"))));
+  both = entry(16);
+  both.erase(both.find(R"("element":"bf16",)"), 17);
+  ASSERT_TRUE(static_cast<bool>(addToTable(path, both)));
+  EXPECT_EQ(keys(), (std::vector<int>{16, 64}));
 }
 
 TEST_F(Tuning, NamesReachTheTerminalWithEscapes) {

@@ -38,6 +38,7 @@ COPIES = {"threads": {}, "tma": dict(copies="tma"), "tma2": dict(copies="tma", c
 COPIES_OVER = {"all": list(COPIES), "blocks": ["threads", "tma"], "list": ["threads"],
                "shared": ["threads"], "range": ["threads", "tma"], "scores": ["threads", "tma"]}
 PORTABLE = "portable"
+BUILT_IN = pathlib.Path(__file__).parents[2] / "lib/Dialect/Shed/Transforms/sm_90a.json"
 SCHEDULE = "heddle.schedule @dense {\n  attend dense\n}\n"
 # Of so many keys around each row, and the first 64.
 RANGE_SCHEDULE = """heddle.schedule @kept {{
@@ -145,14 +146,17 @@ def folder_of(args, dtype, head_dim, over):
         [dtype, f"d{head_dim}", *([] if over == "all" else over.split("/"))])
 
 
-def compile_one(heddlec, folder, name, dtype, head_dim, table):
-    """Whether `folder` now has the bundle `name`; its table stands beside it."""
-    path = folder / f"{name}.json"
+def compile_one(heddlec, folder, name, dtype, head_dim, table, others):
+    """Whether `folder` now has the bundle `name`; its table stands beside it. `others`: entries for
+    kernels of the schedule that are not timed."""
+    path, whole = folder / f"{name}.json", folder / f"{name}.whole"
     path.write_text(json.dumps({"wgmma": table}))
+    whole.write_text(json.dumps({"wgmma": table + others}))
     done = subprocess.run(
         [heddlec, str(folder / "schedule.mlir"), "--target=cuda:sm_90a", f"--dtype={dtype}",
-         f"--head-dim={head_dim}", f"--tuning={path}", "--crossovers=none", "--ptxas=strict", "--no-cache", "-o",
+         f"--head-dim={head_dim}", f"--tuning={whole}", "--crossovers=none", "--ptxas=strict", "--no-cache", "-o",
          str(folder / f"{name}.hdl")], capture_output=True, text=True)
+    whole.unlink()
     if done.returncode == 0:
         return True
     path.unlink()
@@ -165,11 +169,14 @@ def compile_all(args):
         folder = folder_of(args, dtype, head_dim, over)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "schedule.mlir").write_text(schedule_of(over, args.keep))
-        if not compile_one(args.heddlec, folder, PORTABLE, dtype, head_dim, []):
+        # What selects for lists has the compiler's own tilings.
+        others = [] if over.startswith("scores/") else [
+            each for each in json.loads(BUILT_IN.read_text())["wgmma"] if each.get("over") == "scores"]
+        if not compile_one(args.heddlec, folder, PORTABLE, dtype, head_dim, [], others):
             sys.exit(f"error: {args.heddlec} cannot compile the portable form; is ptxas there?")
         with ThreadPoolExecutor(args.jobs) as pool:
             made = pool.map(lambda tiling: compile_one(args.heddlec, folder, name_of(tiling), dtype,
-                                                       head_dim, [tiling]),
+                                                       head_dim, [tiling], others),
                             tilings(dtype, head_dim, over, args.copies.split(","),
                                     [int(n) for n in args.query_stages.split(",")],
                                     [int(n) for n in args.check_sums.split(",")],

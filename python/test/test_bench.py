@@ -138,6 +138,26 @@ class Bench(unittest.TestCase):
                                        for each in scores})  # it does not fit a block
         self.assertIn("group = 64)", tune.schedule_of("scores/64", 0.1))
 
+    def test_what_is_not_timed_has_tilings_of_its_own(self):
+        given = []
+
+        def run(command, **_):
+            table = next(part for part in command if part.startswith("--tuning="))[len("--tuning="):]
+            given.append(json.loads(Path(table).read_text()))
+            return subprocess.CompletedProcess(command, len(given) - 1, "", "error: spilt")
+
+        with tempfile.TemporaryDirectory() as folder, mock.patch("subprocess.run", run):
+            folder = Path(folder)
+            own, other = {"keys": 64}, {"over": "scores"}
+            self.assertTrue(tune.compile_one("heddlec", folder, "x", "bf16", 128, [own], [other]))
+            self.assertEqual(given, [{"wgmma": [own, other]}])
+            # heddle-bench takes one tiling.
+            self.assertEqual({each.name: json.loads(each.read_text()) for each in folder.iterdir()},
+                             {"x.json": {"wgmma": [own]}})
+            with contextlib.redirect_stderr(io.StringIO()):
+                self.assertFalse(tune.compile_one("heddlec", folder, "y", "bf16", 128, [own], []))
+            self.assertEqual([each.name for each in folder.iterdir()], ["x.json"])
+
     def test_long_prompts_travel_by_file(self):
         with tempfile.TemporaryDirectory() as folder:
             fake = Path(folder) / "heddle-run"

@@ -66,6 +66,7 @@ template <typename V> void fields(V &v, TilingRule &x) {
   optional(v, "least_keys", x.leastKeys, anyNumber);
   optional(v, "query_stages", x.queryStages, anyNumber);
   optional(v, "tail_keys", x.tailKeys, anyNumber);
+  optional(v, "one_ring", x.oneRing);
 }
 
 } // namespace detail
@@ -99,6 +100,9 @@ std::string heddle::bundle::kernelProblem(const TilingRule &rule) {
                                           : "key_shares is 1") +
            " with over \"scores\": a block that selects has the rows of its "
            "groups and all of their keys; leave it out";
+  if (rule.oneRing && ofScores)
+    return "one_ring is false with over \"scores\": kernels that select have "
+           "tiles of keys alone; leave it out";
   if (rule.checkSums && ofScores)
     return "check_sums is false with over \"scores\": kernels that select "
            "have no sums of weights; leave it out";

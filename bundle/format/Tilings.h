@@ -42,6 +42,8 @@
 // list or blocks, and where heads do not share lists. "tail_keys" is 0 (as
 // without it), or what is left of a list of keys behind its last whole tile is
 // in tiles of so many, a multiple of 16 below "keys".
+// "one_ring" is true where tiles of keys and of values take turns in one ring
+// of "stages" tiles, not over "scores", false without it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,6 +76,7 @@ struct TilingRule {
   bool checkSums = false;
   bool pingPong = false;
   int64_t tailKeys = 0;
+  bool oneRing = false;
   /// Where its entry begins in the text of its table, from 1; 0: nowhere.
   int64_t line = 0, column = 0;
 
@@ -101,9 +104,10 @@ bool takesAllOf(const TilingRule &other, const TilingRule &rule);
 /// An error where no table has so many bytes.
 Status checkTilingsSize(uint64_t bytes);
 
-/// Reads a table; an entry for both elements is two rules. Fails with a sentence that says what was found and what was
-/// expected, also of entries that no kernel will ask for, and of such with
-/// `check_sums` that stand behind one for all kernels, which takes theirs.
+/// Reads a table; an entry for both elements is two rules. Fails with a
+/// sentence that says what was found and what was expected, also of entries
+/// that no kernel will ask for, and of such with `check_sums` that stand behind
+/// one for all kernels, which takes theirs.
 Result<std::vector<TilingRule>> tilingsFromJson(std::string_view text);
 
 } // namespace heddle::bundle

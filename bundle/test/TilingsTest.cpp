@@ -204,6 +204,18 @@ TEST(Tilings, TailsOfLists) {
                   std::string(keys));
 }
 
+TEST(Tilings, OneRing) {
+  auto rules = tilingsFromJson(tableOf(
+      ruleWith(R"("head_dim": 64, "over": "range", "one_ring": true)")));
+  ASSERT_TRUE(rules) << rules.error().text();
+  EXPECT_TRUE((*rules)[0].oneRing);
+  EXPECT_EQ(refusal(tableOf(ruleWith(
+                R"("head_dim": 64, "over": "scores", "one_ring": true)"))),
+            "a table of tilings: wgmma[0]: one_ring is false with over "
+            "\"scores\": kernels that select have tiles of keys alone; leave "
+            "it out");
+}
+
 TEST(Tilings, WhatNoKernelHas) {
   auto refusalOf = [](const std::string &more) {
     return refusal(tableOf(ruleWith("\"head_dim\": 128, " + more)));

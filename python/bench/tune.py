@@ -73,21 +73,25 @@ def schedule_of(over, keep):
 
 
 def tilings(dtype, head_dim, over="all", copies=COPIES, query_stages=(0,), check_sums=(0,),
-            ping_pong=(0,), tail_keys=(0,)):
+            ping_pong=(0,), tail_keys=(0,), one_ring=(0,)):
     """Entries of a table: those whose tiles and barriers fit a block, whose rows divide the groups
     and whose tiles divide the blocks. Of `query_stages`, 0 is a grid with a block for each tile of
     rows, the one that lists which heads share have; of `check_sums`, 1 are sums instead of maxima;
     of `ping_pong`, 1 are products in order, which windows and shared lists have not; of `tail_keys`,
-    keys of smaller tiles at the end of lists, 0 none."""
+    keys of smaller tiles at the end of lists, 0 none; of `one_ring`, 1 are keys and values in one ring
+    of so many stages."""
     kind, _, group = over.partition("/")
     if kind == "scores":
         yield from score_tilings(dtype, head_dim, int(group),
                                  [choice for choice in COPIES_OVER[kind] if choice in copies])
         return
-    for (consumers, blocks), keys, stages, parts, queries, sums, order, tail in itertools.product(
-            REGISTERS, (64, 80, 96, 112, 128, 144, 160, 176, 192), (2, 3, 4), (1, 2, 3, 4), query_stages,
-            check_sums, ping_pong, tail_keys):
-        rows = 64 * consumers * max(queries, 1) + 2 * stages * keys
+    for (consumers, blocks), keys, stages, parts, queries, sums, order, tail, one in itertools.product(
+            REGISTERS, (64, 80, 96, 112, 128, 144, 160, 176, 192), (2, 3, 4, 5), (1, 2, 3, 4), query_stages,
+            check_sums, ping_pong, tail_keys, one_ring):
+        # Two rings of two stages are one of four.
+        if stages in ((2, 4) if one else (5,)):
+            continue
+        rows = 64 * consumers * max(queries, 1) + (1 if one else 2) * stages * keys
         room = (SHARED_BYTES + 1024) // blocks - 1024
         if keys % (16 * parts) or rows * head_dim * 2 + 16 * (stages * 2 + queries) > room:
             continue
@@ -118,7 +122,8 @@ def tilings(dtype, head_dim, over="all", copies=COPIES, query_stages=(0,), check
                        **({"query_stages": queries} if queries else {}),
                        **({"check_sums": True} if sums else {}),
                        **({"ping_pong": True} if order else {}),
-                       **({"tail_keys": tail} if tail else {}))
+                       **({"tail_keys": tail} if tail else {}),
+                       **({"one_ring": True} if one else {}))
 
 
 def score_tilings(dtype, head_dim, group, copies):
@@ -138,7 +143,8 @@ def name_of(tiling):
         "_tma" if "copies" in tiling else "") + str(tiling.get("cluster", "")) + (
         "_q{query_stages}".format(**tiling) if "query_stages" in tiling else "") + (
         "_sums" if "check_sums" in tiling else "") + ("_pp" if "ping_pong" in tiling else "") + (
-        "_t{tail_keys}".format(**tiling) if "tail_keys" in tiling else "")
+        "_t{tail_keys}".format(**tiling) if "tail_keys" in tiling else "") + (
+        "_one" if "one_ring" in tiling else "")
 
 
 def folder_of(args, dtype, head_dim, over):
@@ -181,7 +187,8 @@ def compile_all(args):
                                     [int(n) for n in args.query_stages.split(",")],
                                     [int(n) for n in args.check_sums.split(",")],
                                     [int(n) for n in args.ping_pong.split(",")],
-                                    [int(n) for n in args.tail_keys.split(",")]))
+                                    [int(n) for n in args.tail_keys.split(",")],
+                                    [int(n) for n in args.one_ring.split(",")]))
         print(f"{folder}: {sum(made)} tilings and the portable form")
 
 
@@ -244,6 +251,8 @@ def main():
             command.add_argument("--tail-keys", default="0,32,48,64,96",
                                  help="keys of the tiles that have what is left of a list behind its last whole "
                                  "one; 0: none (default: %(default)s)")
+            command.add_argument("--one-ring", default="0", choices=("0", "1", "0,1"),
+                                 help="1: keys and values have their tiles in one ring, in turns (default: %(default)s)")
             command.add_argument("--keep", type=float, default=0.1, help="of the keys, in lists")
             continue
         command.add_argument("--heddle-bench", required=True)

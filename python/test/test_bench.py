@@ -121,6 +121,12 @@ class Bench(unittest.TestCase):
             tried = list(tune.tilings("bf16", 128, over, tail_keys=(0, 48)))
             self.assertEqual({t.get("tail_keys") for t in tried}, tails)
             self.assertEqual(len({tune.name_of(t) for t in tried}), len(tried))
+        one = [t for t in tune.tilings("bf16", 128, "list/128", query_stages=(2,), one_ring=(0, 1))
+               if t["consumers"] == 2]
+        self.assertEqual({t["stages"] for t in one if "one_ring" in t}, {3, 5})
+        self.assertEqual(max(t["keys"] for t in one if "one_ring" in t), 192)
+        self.assertLess(max(t["keys"] for t in one if "one_ring" not in t), 192)
+        self.assertEqual(len({tune.name_of(t) for t in one}), len(one))
         self.assertEqual({t["keys"] for t in tune.tilings("bf16", 128, "list/64", tail_keys=(80,))},
                          {keys for keys in {t["keys"] for t in of["list/64"]} if keys > 80})
         self.assertIn("blocks(keep = 0.1, size = 64)", tune.schedule_of("blocks/64", 0.1))

@@ -104,6 +104,7 @@ LogicalResult WarpTask::verifyRule(StringRef over) {
   rule.checkSums = tiling.getCheckSums();
   rule.pingPong = tiling.getPingPong();
   rule.tailKeys = tiling.getTailKeys();
+  rule.oneRing = tiling.getOneRing();
   std::string problem = ::heddle::bundle::kernelProblem(rule);
   return problem.empty() ? success()
                          : kernel.emitOpError()

@@ -67,7 +67,7 @@ void WarpBuilder::describePipeline(shed::WgmmaTilingAttr tiling) {
                               tiling.getStages(), tiling.getProducerRegisters(),
                               tiling.getConsumerRegisters(), tiling.getBlocks(),
                               tiling.getCluster(), tiling.getQueryStages(),
-                              tiling.getPingPong()));
+                              tiling.getPingPong(), tiling.getOneRing()));
   if (const int64_t shares = tiling.getKeyShares(); shares > 1) {
     function->setAttr("heddle.cluster", b.getI64IntegerAttr(shares));
     function->setAttr(

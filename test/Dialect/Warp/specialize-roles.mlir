@@ -142,6 +142,49 @@ llvm.func @loops(%keys: !llvm.ptr<1>, %n: i32, %stride: i64)
   llvm.return
 }
 
+// With one ring the loads of a loop have its stages in turns: the tile of keys of
+// turn t is number 2 t, that of values 2 t + 1, and a stage is free for the next
+// values as soon as products have read the keys.
+// CHECK-LABEL: llvm.func @one_ring
+// CHECK: %[[RING:.*]] = warp.ring {{.*}}loads = 2 : i64{{.*}} : <3, <64, 128, bf16>>
+// CHECK-NOT: warp.ring
+// CHECK: warp.roles producer
+// CHECK:   scf.for %[[T:[a-z0-9]+]] =
+// CHECK:     %[[FIRST:.*]] = arith.muli %[[T]], %c2
+// CHECK:     %[[K:.*]] = arith.addi %[[FIRST]], %c0
+// CHECK:     warp.acquire %[[RING]][%[[K]]]
+// CHECK:     warp.publish %[[RING]][%[[K]]]
+// CHECK:     %[[AGAIN:.*]] = arith.muli %[[T]], %c2
+// CHECK:     %[[V:.*]] = arith.addi %[[AGAIN]], %c1
+// CHECK:     warp.acquire %[[RING]][%[[V]]]
+// CHECK:     warp.publish %[[RING]][%[[V]]]
+// CHECK: } consumers 2
+// CHECK:     warp.await %[[RING]]
+// CHECK:     warp.wait
+// CHECK-NEXT: warp.release %[[RING]]
+// CHECK:     warp.await %[[RING]]
+// CHECK:     warp.wait
+// CHECK-NEXT: warp.release %[[RING]]
+llvm.func @one_ring(%keys: !llvm.ptr<1>, %n: i32, %stride: i64)
+    attributes {nvvm.kernel, warp.pipeline = #warp.pipeline<consumers = 2, stages = 3, producer_registers = 40, consumer_registers = 232, one_ring = true>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %none = warp.splat %zero : !warp.fragment<128, f32>
+  %q = warp.load %keys[%c0] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+  %sums = scf.for %t = %c0 to %n step %c1 iter_args(%sum = %none) -> (!warp.fragment<128, f32>) : i32 {
+    %k = warp.load %keys[%t] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    %v = warp.load %keys[%t] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+    %f = warp.multiply %q, %k transposed : !warp.tile<64, 128, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<64, held = 0>
+    %s = warp.wait %f : !warp.flying<64, held = 0> -> !warp.fragment<64, f32>
+    %p = warp.round %s : !warp.fragment<64, f32> -> !warp.fragment<64, bf16>
+    %g = warp.multiply %p, %v plus %sum : !warp.fragment<128, f32> : !warp.fragment<64, bf16>, !warp.tile<64, 128, bf16> -> !warp.flying<128, held = 16>
+    %o = warp.wait %g : !warp.flying<128, held = 16> -> !warp.fragment<128, f32>
+    scf.yield %o : !warp.fragment<128, f32>
+  }
+  llvm.return
+}
+
 // A loop over tiles in a loop of turns: both roles take the turns, and carry how
 // many tiles there were. Memory that consumers share lies behind their tiles.
 // CHECK-LABEL: llvm.func @turns

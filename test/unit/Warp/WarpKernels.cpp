@@ -193,6 +193,7 @@ std::string textOf(const shed::WgmmaRule &rule) {
          (rule.packed ? ", packed = true" : "") +
          (rule.checkSums ? std::string(", ") + checkedSums : "") +
          (rule.pingPong ? ", ping_pong = true" : "") +
+         (rule.oneRing ? ", one_ring = true" : "") +
          (rule.tailKeys ? ", tail_keys = " + std::to_string(rule.tailKeys)
                         : "");
 }

@@ -127,7 +127,7 @@ LogicalResult WgmmaTilingAttr::verify(
     int64_t parts, int64_t producerRegisters, int64_t consumerRegisters,
     int64_t blocks, bool tma, int64_t cluster, int64_t keyShares,
     int64_t leastKeys, int64_t queryStages, bool packed, bool checkSums,
-    bool pingPong, int64_t tailKeys) {
+    bool pingPong, int64_t tailKeys, bool oneRing) {
   ::heddle::bundle::TilingRule rule;
   rule.consumers = consumers;
   rule.keys = keys;
@@ -145,6 +145,7 @@ LogicalResult WgmmaTilingAttr::verify(
   rule.checkSums = checkSums;
   rule.pingPong = pingPong;
   rule.tailKeys = tailKeys;
+  rule.oneRing = oneRing;
   std::string problem = ::heddle::bundle::tilingProblem(rule);
   return problem.empty() ? success() : LogicalResult(emitError() << problem);
 }

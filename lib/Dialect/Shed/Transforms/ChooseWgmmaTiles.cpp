@@ -314,7 +314,7 @@ struct ChooseWgmmaTiles
         rule.keyShares > 1 ? std::max<int64_t>(rule.leastKeys, 1)
                            : rule.leastKeys,
         rule.queryStages, rule.packed, rule.checkSums, rule.pingPong,
-        rule.tailKeys);
+        rule.tailKeys, rule.oneRing);
     if (!tiling)
       return failure();
     kernel.setTilingAttr(tiling);

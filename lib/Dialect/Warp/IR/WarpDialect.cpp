@@ -55,7 +55,7 @@ LogicalResult PipelineAttr::verify(EmitError emitError, int64_t consumers,
                                    int64_t stages, int64_t producerRegisters,
                                    int64_t consumerRegisters, int64_t blocks,
                                    int64_t cluster, int64_t turnStages,
-                                   bool pingPong) {
+                                   bool pingPong, bool /*oneRing*/) {
   if (turnStages < 0 || turnStages > 4)
     return emitError() << "turn_stages is from 0 to 4, not " << turnStages;
   if (cluster < 1 || cluster > 2)

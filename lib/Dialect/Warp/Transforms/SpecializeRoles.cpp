@@ -26,7 +26,7 @@ using namespace mlir::warp;
 namespace {
 
 /// A loop over tiles, with its loads in order. Those in the same place of all
-/// loops have their tiles in one ring.
+/// loops have their tiles in one ring, or all of them have.
 struct Pass {
   scf::ForOp loop;
   SmallVector<LoadOp> loads;
@@ -100,10 +100,35 @@ private:
   void placeTiles();
 
   RingOp ringOf(LoadOp load);
+  /// The number in its ring of the tile that a load, in this place of its loop,
+  /// has in turn `turn` (i32).
+  Value numberIn(Location loc, size_t place, Value turn) {
+    if (!pipeline.getOneRing())
+      return turn;
+    auto word = [&](size_t value) {
+      return arith::ConstantIntOp::create(b, loc, static_cast<int64_t>(value),
+                                          32);
+    };
+    return arith::AddIOp::create(
+        b, loc, arith::MulIOp::create(b, loc, turn, word(rings.size())),
+        word(place));
+  }
+  /// The same of a load, which may be one of a turn of the outer loop.
+  Value numberOf(LoadOp load, Value turn) {
+    for (Pass &pass : passes)
+      if (auto at = llvm::find(pass.loads, load); at != pass.loads.end())
+        return numberIn(load.getLoc(),
+                        static_cast<size_t>(at - pass.loads.begin()), turn);
+    return turn;
+  }
+  /// The rings of loads of loops over tiles, each once.
+  ArrayRef<RingOp> ringsOfTiles() {
+    return ArrayRef(rings).take_front(pipeline.getOneRing() ? 1 : rings.size());
+  }
   /// All rings.
   SmallVector<RingOp> all() {
     SmallVector<RingOp> list = turnRings;
-    list.append(rings);
+    llvm::append_range(list, ringsOfTiles());
     return list;
   }
 
@@ -231,7 +256,8 @@ LogicalResult Specializer::findPasses() {
     passes.back().loads.push_back(load);
     Pass &first = passes.front();
     const size_t place = passes.back().loads.size() - 1;
-    if (place >= first.loads.size() || !canFollow(load, first.loads[place])) {
+    if (place >= first.loads.size() ||
+        !canFollow(load, first.loads[pipeline.getOneRing() ? 0 : place])) {
       load.emitOpError("has no load of such a tile, or of one of more rows "
                        "that threads copy, in its place of the first loop; the "
                        "loops of a kernel share rings");
@@ -307,7 +333,11 @@ void Specializer::makeRings() {
     turnRings.push_back(
         make(load, pipeline.getTurnStages(), std::min<int64_t>(cluster(), 1)));
   for (LoadOp load : pass.loads)
-    rings.push_back(make(load, pipeline.getStages(), cluster()));
+    rings.push_back(pipeline.getOneRing() && !rings.empty()
+                        ? rings.front()
+                        : make(load, pipeline.getStages(), cluster()));
+  if (pipeline.getOneRing())
+    rings.front().setLoads(static_cast<int64_t>(rings.size()));
   roles = RolesOp::create(b, function.getLoc(), active, pipeline.getConsumers(),
                           pipeline.getProducerRegisters(),
                           pipeline.getConsumerRegisters(), cluster(),
@@ -398,8 +428,9 @@ void Specializer::fillRings() {
   if (cluster() < 2)
     return;
   b.setInsertionPointToEnd(&roles.getProducer().front());
-  for (RingOp ring : rings)
-    DrainOp::create(b, ring.getLoc(), ring, before.all());
+  for (RingOp ring : ringsOfTiles())
+    DrainOp::create(b, ring.getLoc(), ring,
+                    numberIn(ring.getLoc(), 0, before.all()));
 }
 
 /// Writes what the producer does of a block of the consumers, whose tile is
@@ -416,7 +447,7 @@ void Specializer::produce(Block &block, Value tile, TilesBefore &before) {
     else if (pass != passes.end())
       producePass(*pass, before);
     else if (load && ringOf(load))
-      fillRing(load, ringOf(load), tile);
+      fillRing(load, ringOf(load), numberOf(load, tile));
     else if (needed.contains(&op))
       b.clone(op, mapping);
   }
@@ -486,8 +517,11 @@ void Specializer::readRings() {
     b.setInsertionPointToStart(pass.loop.getBody());
     Value number =
         before.number(b, pass.loop.getLoc(), pass.loop.getInductionVar());
-    for (auto [load, ring] : llvm::zip(pass.loads, rings))
-      readRing(load, ring, number);
+    SmallVector<Value> numbers;
+    for (LoadOp load : pass.loads)
+      numbers.push_back(numberOf(load, number));
+    for (auto [load, ring, own] : llvm::zip(pass.loads, rings, numbers))
+      readRing(load, ring, own);
     Value tiles = pass.loop.getUpperBound();
     b.setInsertionPointAfter(pass.loop);
     if (idle)
@@ -513,11 +547,14 @@ void Specializer::passTiles(scf::ForOp loop, TilesBefore &before) {
   auto passing = scf::ForOp::create(b, loc, own, all, loop.getStep());
   b.setInsertionPointToStart(passing.getBody());
   Value number = before.number(b, loc, passing.getInductionVar());
-  for (RingOp ring : rings)
-    AwaitOp::create(b, loc, ring.getType().getTile(), ring, number);
+  SmallVector<Value> numbers;
+  for (auto [place, ring] : llvm::enumerate(rings)) {
+    numbers.push_back(numberIn(loc, place, number));
+    AwaitOp::create(b, loc, ring.getType().getTile(), ring, numbers.back());
+  }
   meetWarp(loc);
-  for (RingOp ring : rings)
-    ReleaseOp::create(b, loc, ring, number);
+  for (auto [ring, own] : llvm::zip(rings, numbers))
+    ReleaseOp::create(b, loc, ring, own);
   b.setInsertionPointAfter(passing);
 }
 

@@ -149,12 +149,40 @@ static LogicalResult verifyRegisters(RolesOp roles) {
   return success();
 }
 
-/// The ring's ops of type `Op`, one in each loop over its tiles, in order.
+/// The turn of its loop in which a ring has tile number `tile`, and which of
+/// the tiles of that turn it is; a null turn if the number does not say so.
+static std::pair<Value, int64_t> turnOf(RingOp ring, Value tile) {
+  const auto loads = static_cast<int64_t>(ring.getLoads());
+  if (loads == 1)
+    return {tile, 0};
+  auto sum = tile.getDefiningOp<arith::AddIOp>();
+  auto product =
+      sum ? sum.getLhs().getDefiningOp<arith::MulIOp>() : arith::MulIOp();
+  APInt each, place;
+  if (!product || !matchPattern(product.getRhs(), m_ConstantInt(&each)) ||
+      !matchPattern(sum.getRhs(), m_ConstantInt(&place)) ||
+      each.getSExtValue() != loads || place.getSExtValue() < 0 ||
+      place.getSExtValue() >= loads)
+    return {Value(), 0};
+  return {product.getLhs(), place.getSExtValue()};
+}
+
+/// The ring's ops of type `Op` for tile `which` of a turn, one in each loop
+/// over its tiles, in order.
 template <typename Op>
-static FailureOr<SmallVector<Op>> eachPass(RingOp ring, RolesOp roles) {
+static FailureOr<SmallVector<Op>> eachPass(RingOp ring, RolesOp roles,
+                                           int64_t which) {
   SmallVector<Op> found;
   WalkResult walked = roles->walk([&](Op op) {
     if (op.getRing() != ring.getResult())
+      return WalkResult::advance();
+    auto [turn, place] = turnOf(ring, op.getTile());
+    if (!turn) {
+      op.emitOpError("does not say by its number which of the ")
+          << ring.getLoads() << " tiles of a turn it has";
+      return WalkResult::interrupt();
+    }
+    if (place != which)
       return WalkResult::advance();
     if (!found.empty() && found.back()->getParentOp() == op->getParentOp()) {
       found.back().emitOpError("is there twice for a ring: stages of a tile "
@@ -291,8 +319,9 @@ private:
 /// Checks that both sides run through the same tile numbers from 0 on, loop by
 /// loop: the phases of barriers follow from them.
 template <typename Fill>
-static LogicalResult verifyPhases(ArrayRef<Fill> fills,
+static LogicalResult verifyPhases(RingOp ring, ArrayRef<Fill> fills,
                                   ArrayRef<AwaitOp> awaits) {
+  auto turn = [&](Value tile) { return turnOf(ring, tile).first; };
   AwaitOp last = awaits.back();
   TileCount filled, read;
   DenseMap<Value, Value> known;
@@ -305,11 +334,11 @@ static LogicalResult verifyPhases(ArrayRef<Fill> fills,
         return await.emitOpError()
                << "reads " << await.getResult().getType() << " where "
                << fill.getResult().getType() << " is filled";
-    if (failed(filled.add(fill, fill.getTile())) ||
-        failed(read.add(await, await.getTile())))
+    if (failed(filled.add(fill, turn(fill.getTile()))) ||
+        failed(read.add(await, turn(await.getTile()))))
       return failure();
     if (AwaitOp rest = awaits.empty() ? AwaitOp() : awaits.front();
-        rest && read.addRest(rest, rest.getTile()))
+        rest && read.addRest(rest, turn(rest.getTile())))
       await = awaits.consume_front();
     if (!filled.turns != !read.turns ||
         (filled.turns && !same(filled.turns.getUpperBound(),
@@ -351,14 +380,15 @@ static LogicalResult verifySharing(RingOp ring, RolesOp roles,
                      [](Operation *op) { return isa<NVVM::BlockIdXOp>(op); }))
       return fetch.emitOpError("asks for tiles by the block's number in x, but "
                                "blocks of a cluster share them");
-    if (failed(count.add(fetch, fetch.getTile())))
+    if (failed(count.add(fetch, turnOf(ring, fetch.getTile()).first)))
       return failure();
   }
-  FailureOr<SmallVector<DrainOp>> drains = eachPass<DrainOp>(ring, roles);
+  FailureOr<SmallVector<DrainOp>> drains =
+      eachPass<DrainOp>(ring, roles, /*which=*/0);
   if (failed(drains))
     return failure();
   DrainOp drain = drains->back();
-  if (!count.isAll(drain.getTile()) ||
+  if (!count.isAll(turnOf(ring, drain.getTile()).first) ||
       failed(verifyOrder(count.turns ? count.turns : count.last, drain)))
     return drain.emitOpError("does not follow the last tile of its ring");
   return success();
@@ -401,11 +431,15 @@ static LogicalResult verifyReads(AwaitOp await, ReleaseOp release) {
   return success();
 }
 
-static LogicalResult verifyRing(RingOp ring, RolesOp roles) {
-  const int64_t cluster = ring.getType().getCluster();
-  auto awaits = eachPass<AwaitOp>(ring, roles);
-  auto releases = eachPass<ReleaseOp>(ring, roles);
-  if (failed(awaits) || failed(releases))
+/// Checks how a ring's tiles number `which` of a turn are filled and read, and
+/// gives what fills them, loop by loop.
+static FailureOr<SmallVector<Operation *>>
+verifyTiles(RingOp ring, RolesOp roles, int64_t which) {
+  auto awaits = eachPass<AwaitOp>(ring, roles, which);
+  if (failed(awaits))
+    return failure();
+  auto releases = eachPass<ReleaseOp>(ring, roles, which);
+  if (failed(releases))
     return failure();
   auto differs = [&](size_t closed, size_t opened) {
     if (closed == opened)
@@ -422,28 +456,16 @@ static LogicalResult verifyRing(RingOp ring, RolesOp roles) {
     if (failed(verifyReads(await, release)))
       return failure();
   }
-  // A block may have rings of its own beside those that its cluster shares.
-  if (const auto all = static_cast<int64_t>(roles.getCluster());
-      cluster != all && (cluster != 1 || all == 0))
-    return ring.emitOpError("is shared by other blocks than the roles say");
-  if (ring.getWriters() !=
-          static_cast<uint64_t>(cluster ? 1 : warpgroupThreads) ||
-      ring.getReaders() !=
-          4 * roles.getConsumers() * std::max<int64_t>(cluster, 1))
-    return ring.emitOpError("expects other numbers of writers or readers than "
-                            "there are");
-  if (ring.getActive() != roles.getActive() ||
-      (ring.getActive() && cluster > 1))
-    return ring.emitOpError("expects other warpgroups to release its stages "
-                            "than those that compute");
-  if (cluster) {
-    auto fetches = eachPass<FetchOp>(ring, roles);
-    if (failed(fetches) || failed(verifyPhases<FetchOp>(*fetches, *awaits)))
+  if (ring.getType().isFetched()) {
+    auto fetches = eachPass<FetchOp>(ring, roles, which);
+    if (failed(fetches) ||
+        failed(verifyPhases<FetchOp>(ring, *fetches, *awaits)) ||
+        failed(verifySharing(ring, roles, *fetches)))
       return failure();
-    return verifySharing(ring, roles, *fetches);
+    return SmallVector<Operation *>(fetches->begin(), fetches->end());
   }
-  auto acquires = eachPass<AcquireOp>(ring, roles);
-  auto publishes = eachPass<PublishOp>(ring, roles);
+  auto acquires = eachPass<AcquireOp>(ring, roles, which);
+  auto publishes = eachPass<PublishOp>(ring, roles, which);
   if (failed(acquires) || failed(publishes) ||
       differs(publishes->size(), acquires->size()))
     return failure();
@@ -457,7 +479,50 @@ static LogicalResult verifyRing(RingOp ring, RolesOp roles) {
     if (acquire->use_empty())
       return publish.emitOpError("publishes a stage that nothing fills");
   }
-  return verifyPhases<AcquireOp>(*acquires, *awaits);
+  if (failed(verifyPhases<AcquireOp>(ring, *acquires, *awaits)))
+    return failure();
+  return SmallVector<Operation *>(acquires->begin(), acquires->end());
+}
+
+static LogicalResult verifyRing(RingOp ring, RolesOp roles) {
+  const auto loads = static_cast<int64_t>(ring.getLoads());
+  const int64_t stages = ring.getType().getStages();
+  // Those of a turn are held at once.
+  if (loads < 1 || loads > stages)
+    return ring.emitOpError()
+           << "has fewer stages (" << stages << ") than loads (" << loads
+           << "), whose tiles are held at once";
+  // A block may have rings of its own beside those that its cluster shares.
+  const int64_t cluster = ring.getType().getCluster();
+  if (const auto all = static_cast<int64_t>(roles.getCluster());
+      cluster != all && (cluster != 1 || all == 0))
+    return ring.emitOpError("is shared by other blocks than the roles say");
+  if (ring.getWriters() !=
+          static_cast<uint64_t>(cluster ? 1 : warpgroupThreads) ||
+      ring.getReaders() !=
+          4 * roles.getConsumers() * std::max<int64_t>(cluster, 1))
+    return ring.emitOpError("expects other numbers of writers or readers than "
+                            "there are");
+  if (ring.getActive() != roles.getActive() ||
+      (ring.getActive() && cluster > 1))
+    return ring.emitOpError("expects other warpgroups to release its stages "
+                            "than those that compute");
+  SmallVector<Operation *> before;
+  for (int64_t which = 0; which < loads; ++which) {
+    FailureOr<SmallVector<Operation *>> fills = verifyTiles(ring, roles, which);
+    if (failed(fills))
+      return failure();
+    // Whoever fills waits for stages in the order of their numbers.
+    if (which > 0 && fills->size() != before.size())
+      return ring.emitOpError("is filled in other loops by one load than by "
+                              "another");
+    if (which > 0)
+      for (auto [sooner, later] : llvm::zip(before, *fills))
+        if (failed(verifyOrder(sooner, later)))
+          return failure();
+    before = std::move(*fills);
+  }
+  return success();
 }
 
 /// Whether all warps of a warpgroup do this together: they meet, or PTX asks it

@@ -202,6 +202,8 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
     * `ping_pong`: consumers, two or more, start products in order, so that one's
       run under another's softmax. Their tiles are of all keys, a list or blocks.
       Source: Shah et al., "FlashAttention-3", 2024, section 3.1;
+    * `one_ring`: whether keys and values have their tiles in one ring of `stages`,
+      in turns, or a ring each;
     * `tail_keys`: 0, or keys of the smaller tiles, in one part, that have what is
       left of a list after its whole tiles: a multiple of 16 below `keys`.
   }];
@@ -218,7 +220,8 @@ def Shed_WgmmaTilingAttr : Shed_Attr<"WgmmaTiling", "wgmma_tiling"> {
       DefaultValuedParameter<"bool", "false">:$packed,
       DefaultValuedParameter<"bool", "false">:$check_sums,
       DefaultValuedParameter<"bool", "false">:$ping_pong,
-      DefaultValuedParameter<"int64_t", "0">:$tail_keys);
+      DefaultValuedParameter<"int64_t", "0">:$tail_keys,
+      DefaultValuedParameter<"bool", "false">:$one_ring);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

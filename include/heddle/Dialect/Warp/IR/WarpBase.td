@@ -122,7 +122,9 @@ def Warp_PipelineAttr : AttrDef<Warp_Dialect, "Pipeline"> {
       the tiles that are brought by tensor maps;
     * `turn_stages`: of rings for what a loop of turns loads once a turn; with 0
       the warpgroups that compute load that themselves;
-    * `ping_pong`: whether these, two or more, start their products in order.
+    * `ping_pong`: whether these, two or more, start their products in order;
+    * `one_ring`: whether all loads of a loop have their tiles in one ring, in
+      turns, or each has its own.
     A function has it as its attribute `warp.pipeline`.
   }];
   let parameters = (ins "int64_t":$consumers, "int64_t":$stages,
@@ -131,7 +133,8 @@ def Warp_PipelineAttr : AttrDef<Warp_Dialect, "Pipeline"> {
                         DefaultValuedParameter<"int64_t", "1">:$blocks,
                         DefaultValuedParameter<"int64_t", "1">:$cluster,
                         DefaultValuedParameter<"int64_t", "0">:$turn_stages,
-                        DefaultValuedParameter<"bool", "false">:$ping_pong);
+                        DefaultValuedParameter<"bool", "false">:$ping_pong,
+                        DefaultValuedParameter<"bool", "false">:$one_ring);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

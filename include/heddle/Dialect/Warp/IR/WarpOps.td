@@ -509,9 +509,12 @@ def Warp_RingOp : Warp_Op<"ring"> {
     `offset`: of the tiles in shared memory, in bytes; `barriers`: of its barriers.
     `writers` threads publish each stage, `readers` warps release it, of all
     blocks that share it; with `active` only those of so many warpgroups.
+    `loads`: so many loads of a loop have their tiles in it, in turns: of two, the
+    tiles of turn t are number 2 t and 2 t + 1.
   }];
   let arguments = (ins Optional<I32>:$active, I64Attr:$offset,
-                       I64Attr:$barriers, I64Attr:$writers, I64Attr:$readers);
+                       I64Attr:$barriers, I64Attr:$writers, I64Attr:$readers,
+                       DefaultValuedAttr<I64Attr, "1">:$loads);
   let results = (outs Warp_RingType:$result);
   let assemblyFormat =
       "(`active` `(` $active^ `)`)? attr-dict `:` type($result)";

@@ -5,6 +5,8 @@
 // RUN: not heddle-opt %t/idle.mlir --warp-specialize-roles 2>&1 | FileCheck %s --check-prefix=PLACE
 // RUN: not heddle-opt %t/idle-meets.mlir --warp-specialize-roles 2>&1 | FileCheck %s --check-prefix=ALONE
 // RUN: not heddle-opt %t/more-rows.mlir --warp-specialize-roles 2>&1 | FileCheck %s --check-prefix=ROOM
+// RUN: not heddle-opt %t/unread.mlir --warp-specialize-roles 2>&1 | FileCheck %s --check-prefix=UNREAD
+// RUN: heddle-opt %s --warp-specialize-roles --canonicalize --warp-verify-pipelines -o /dev/null
 // RUN: not heddle-opt %t/other-fetch.mlir --warp-specialize-roles 2>&1 | FileCheck %s --check-prefix=ROOM
 // RUN: not heddle-opt %s --warp-specialize-roles --warp-verify-pipelines=shared-of-block=100000 2>&1 | FileCheck %s --check-prefix=SMALL
 
@@ -12,6 +14,7 @@
 // MEETS: 'warp.meet' op waits for all warpgroups, of which only some have work
 // ALONE: 'scf.for' op has warpgroups meet in it, of which some are idle
 // PLACE: 'warp.idle' op is not in a loop of turns, in front of its loops over tiles
+// UNREAD: 'warp.load' op brings a tile that nothing reads
 // ROOM: 'warp.load' op has no load of such a tile, or of one of more rows that threads copy, in its place of the first loop; the loops of a kernel share rings
 // SMALL: 'warp.roles' op needs 131120 bytes of shared memory; there are 100000 (scores)
 

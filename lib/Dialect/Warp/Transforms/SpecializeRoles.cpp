@@ -103,7 +103,7 @@ private:
   /// The number in its ring of the tile that a load, in this place of its loop,
   /// has in turn `turn` (i32).
   Value numberIn(Location loc, size_t place, Value turn) {
-    if (!pipeline.getOneRing())
+    if (ringsOfTiles().size() == rings.size())
       return turn;
     auto word = [&](size_t value) {
       return arith::ConstantIntOp::create(b, loc, static_cast<int64_t>(value),
@@ -246,6 +246,10 @@ LogicalResult Specializer::findPasses() {
     auto loop = dyn_cast<scf::ForOp>(load->getParentOp());
     if (!loop)
       return WalkResult::advance();
+    if (load->use_empty()) {
+      load.emitOpError("brings a tile that nothing reads");
+      return WalkResult::interrupt();
+    }
     if (isAround(loop)) {
       if (pipeline.getTurnStages())
         turnLoads.push_back(load);

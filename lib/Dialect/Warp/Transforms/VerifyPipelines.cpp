@@ -155,12 +155,13 @@ static std::pair<Value, int64_t> turnOf(RingOp ring, Value tile) {
   const auto loads = static_cast<int64_t>(ring.getLoads());
   if (loads == 1)
     return {tile, 0};
-  auto sum = tile.getDefiningOp<arith::AddIOp>();
-  auto product =
-      sum ? sum.getLhs().getDefiningOp<arith::MulIOp>() : arith::MulIOp();
-  APInt each, place;
+  // A number of the first may have lost its addition of 0.
+  auto product = tile.getDefiningOp<arith::MulIOp>();
+  APInt each, place(32, 0);
+  if (auto sum = tile.getDefiningOp<arith::AddIOp>();
+      sum && matchPattern(sum.getRhs(), m_ConstantInt(&place)))
+    product = sum.getLhs().getDefiningOp<arith::MulIOp>();
   if (!product || !matchPattern(product.getRhs(), m_ConstantInt(&each)) ||
-      !matchPattern(sum.getRhs(), m_ConstantInt(&place)) ||
       each.getSExtValue() != loads || place.getSExtValue() < 0 ||
       place.getSExtValue() >= loads)
     return {Value(), 0};
@@ -431,10 +432,15 @@ static LogicalResult verifyReads(AwaitOp await, ReleaseOp release) {
   return success();
 }
 
-/// Checks how a ring's tiles number `which` of a turn are filled and read, and
-/// gives what fills them, loop by loop.
-static FailureOr<SmallVector<Operation *>>
-verifyTiles(RingOp ring, RolesOp roles, int64_t which) {
+/// What fills the tiles of a load, and what reads them, loop by loop.
+struct FillsAndReads {
+  SmallVector<Operation *> fills;
+  SmallVector<AwaitOp> awaits;
+};
+
+/// Checks how a ring's tiles number `which` of a turn are filled and read.
+static FailureOr<FillsAndReads> verifyTiles(RingOp ring, RolesOp roles,
+                                            int64_t which) {
   auto awaits = eachPass<AwaitOp>(ring, roles, which);
   if (failed(awaits))
     return failure();
@@ -462,7 +468,7 @@ verifyTiles(RingOp ring, RolesOp roles, int64_t which) {
         failed(verifyPhases<FetchOp>(ring, *fetches, *awaits)) ||
         failed(verifySharing(ring, roles, *fetches)))
       return failure();
-    return SmallVector<Operation *>(fetches->begin(), fetches->end());
+    return FillsAndReads{{fetches->begin(), fetches->end()}, *awaits};
   }
   auto acquires = eachPass<AcquireOp>(ring, roles, which);
   auto publishes = eachPass<PublishOp>(ring, roles, which);
@@ -481,7 +487,7 @@ verifyTiles(RingOp ring, RolesOp roles, int64_t which) {
   }
   if (failed(verifyPhases<AcquireOp>(ring, *acquires, *awaits)))
     return failure();
-  return SmallVector<Operation *>(acquires->begin(), acquires->end());
+  return FillsAndReads{{acquires->begin(), acquires->end()}, *awaits};
 }
 
 static LogicalResult verifyRing(RingOp ring, RolesOp roles) {
@@ -507,20 +513,36 @@ static LogicalResult verifyRing(RingOp ring, RolesOp roles) {
       (ring.getActive() && cluster > 1))
     return ring.emitOpError("expects other warpgroups to release its stages "
                             "than those that compute");
-  SmallVector<Operation *> before;
+  WalkResult drained = roles->walk([&](DrainOp drain) {
+    if (drain.getRing() != ring.getResult() ||
+        turnOf(ring, drain.getTile()).second == 0)
+      return WalkResult::advance();
+    drain.emitOpError("does not follow the last tile of its ring");
+    return WalkResult::interrupt();
+  });
+  if (drained.wasInterrupted())
+    return failure();
+  FillsAndReads before;
   for (int64_t which = 0; which < loads; ++which) {
-    FailureOr<SmallVector<Operation *>> fills = verifyTiles(ring, roles, which);
-    if (failed(fills))
+    FailureOr<FillsAndReads> own = verifyTiles(ring, roles, which);
+    if (failed(own))
       return failure();
-    // Whoever fills waits for stages in the order of their numbers.
-    if (which > 0 && fills->size() != before.size())
-      return ring.emitOpError("is filled in other loops by one load than by "
-                              "another");
-    if (which > 0)
-      for (auto [sooner, later] : llvm::zip(before, *fills))
+    if (which > 0) {
+      if (own->fills.size() != before.fills.size() ||
+          own->awaits.size() != before.awaits.size())
+        return ring.emitOpError("has other numbers of loops for one load than "
+                                "for another");
+      // Whoever fills waits for stages in the order of their numbers, and these
+      // are free only where readers release all tiles of a turn within it.
+      for (auto [sooner, later] : llvm::zip(before.fills, own->fills))
         if (failed(verifyOrder(sooner, later)))
           return failure();
-    before = std::move(*fills);
+      for (auto [first, second] : llvm::zip(before.awaits, own->awaits))
+        if (first->getBlock() != second->getBlock())
+          return second.emitOpError("is in another loop than what reads the "
+                                    "turn's tile before it");
+    }
+    before = std::move(*own);
   }
   return success();
 }

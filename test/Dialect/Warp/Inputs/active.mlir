@@ -109,3 +109,14 @@ llvm.func @other_fetch(%keys: !llvm.ptr<1>, %map: !llvm.ptr<1>, %n: i32, %stride
   }
   llvm.return
 }
+
+//--- unread.mlir
+llvm.func @unread(%keys: !llvm.ptr<1>, %n: i32, %stride: i64)
+    attributes {nvvm.kernel, warp.pipeline = #warp.pipeline<consumers = 1, stages = 2, producer_registers = 40, consumer_registers = 232>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %t = %c0 to %n step %c1 : i32 {
+    %k = warp.load %keys[%t] stride(%stride) limit(%n) : !llvm.ptr<1>, !warp.tile<64, 128, bf16>
+  }
+  llvm.return
+}

@@ -55,10 +55,10 @@ TEST_F(WarpKernels, OneRingOverSets) {
       check(list, true, 64, {230, 230, 2, 1, 0.125f}, seed++, nullptr, &lists);
     }
   }
-  Compiled near = compile(
-      "f16", 64, two + "query_stages = 1",
-      {{"sinks<3>"},
-       {"window<40>", "[#shed.sinks<3>]", "within #shed.window<40>"}});
+  Compiled near =
+      compile("f16", 64, two + "query_stages = 1",
+              {{"sinks<3>"},
+               {"window<40>", "[#shed.sinks<3>]", "within #shed.window<40>"}});
   ASSERT_FALSE(near.ptx.empty());
   Problem problem{300, 300, 1, 1, 0.125f};
   problem.window = 40;

@@ -198,6 +198,41 @@ std::string textOf(const shed::WgmmaRule &rule) {
                         : "");
 }
 
+std::string scoresOf(const Problem &problem) {
+  std::string text = "(%logit, %query, %key, %head) {\n", value = "%logit";
+  auto constant = [&](const char *name, double number) {
+    text += std::string(name) + " = arith.constant " + std::to_string(number) +
+            " : f32\n";
+  };
+  if (problem.cap != 0) {
+    constant("%cap", problem.cap);
+    text += "%share = arith.divf " + value +
+            ", %cap : f32\n"
+            "%bound = math.tanh %share : f32\n"
+            "%capped = arith.mulf %bound, %cap : f32\n";
+    value = "%capped";
+  }
+  if (problem.bias != 0) {
+    constant("%bias", problem.bias);
+    text += "%number = arith.sitofp %head : i32 to f32\n"
+            "%more = arith.mulf %number, %bias : f32\n"
+            "%biased = arith.addf " +
+            value + ", %more : f32\n";
+    value = "%biased";
+  }
+  if (problem.slope != 0) {
+    constant("%slope", problem.slope);
+    text += "%apart = arith.subi %query, %key : i32\n"
+            "%far = arith.sitofp %apart : i32 to f32\n"
+            "%away = math.absf %far : f32\n"
+            "%less = arith.mulf %away, %slope : f32\n"
+            "%sloped = arith.subf " +
+            value + ", %less : f32\n";
+    value = "%sloped";
+  }
+  return text + "shed.yield " + value + " : f32\n}";
+}
+
 std::string overOf(const shed::WgmmaRule &rule) {
   const std::string rows = std::to_string(64 * rule.consumers);
   return rule.over == "list"     ? "list<0, group = " + rows + ">"

@@ -100,6 +100,10 @@ struct Problem {
 };
 
 /// Random lists, one for a group of rows and a head, or those that share it.
+/// The function that makes the problem's logits of products: its cap, what each
+/// head's number adds and what positions take away, as `shed.scores` writes it.
+std::string scoresOf(const Problem &problem);
+
 struct Lists {
   int64_t group, keep;
   int64_t blockKeys = 0; ///< of lists of blocks, else 0

@@ -172,21 +172,7 @@ TEST_F(WarpKernels, PackedRows) {
     biased.slope = 0.01;
     biased.moved = true;
     check(compile(type, headDim, tiling + ", packed = true", "all", "",
-                  R"((%logit, %query, %key, %head) {
-      %c = arith.constant 2.0 : f32
-      %share = arith.divf %logit, %c : f32
-      %bound = math.tanh %share : f32
-      %capped = arith.mulf %bound, %c : f32
-      %h = arith.sitofp %head : i32 to f32
-      %z = arith.addf %capped, %h : f32
-      %d = arith.subi %query, %key : i32
-      %r = arith.sitofp %d : i32 to f32
-      %a = math.absf %r : f32
-      %t = arith.constant 0.01 : f32
-      %u = arith.mulf %a, %t : f32
-      %y = arith.subf %z, %u : f32
-      shed.yield %y : f32
-    })"),
+                  scoresOf(biased)),
           bf16, headDim, biased, seed++);
   }
 }
@@ -466,31 +452,14 @@ TEST_F(WarpKernels, ChecksSums) {
   }
 }
 
-/// A soft cap.
-static std::string capOf(const std::string &cap) {
-  return "(%logit) {\n%c = arith.constant " + cap +
-         ".0 : f32\n%share = arith.divf %logit, %c : f32\n"
-         "%bound = math.tanh %share : f32\n"
-         "%capped = arith.mulf %bound, %c : f32\n"
-         "shed.yield %capped : f32\n}";
-}
-
 /// A function of logits that asks for no position, over all keys and a list.
 TEST_F(WarpKernels, SoftCap) {
   const char *tiling = "consumers = 2, keys = 64, stages = 2, parts = 1, "
                        "producer_registers = 40, consumer_registers = 232";
-  const char *cap = R"((%logit, %query, %key, %head) {
-      %c = arith.constant 2.0 : f32
-      %share = arith.divf %logit, %c : f32
-      %bound = math.tanh %share : f32
-      %capped = arith.mulf %bound, %c : f32
-      %h = arith.sitofp %head : i32 to f32
-      %z = arith.addf %capped, %h : f32
-      shed.yield %z : f32
-    })";
   Problem problem{150, 140, 2, 1, 0.25f};
   problem.cap = 2;
   problem.bias = 1;
+  const std::string cap = scoresOf(problem);
   Compiled dense = compile("bf16", 64, tiling, "all", "", cap);
   ASSERT_FALSE(dense.ptx.empty());
   check(dense, true, 64, problem, 1);
@@ -521,10 +490,10 @@ TEST_F(WarpKernels, CappedParts) {
         "consumers = 2, keys = 64, stages = 2, producer_registers = 40, "
         "consumer_registers = 232, parts = " +
         std::to_string(form.parts);
-    const std::string cap = capOf(std::to_string(static_cast<int>(form.cap)));
     const bool bf16 = std::string(form.type) == "bf16";
     Problem problem{150, 140, 2, 1, 0.25f};
     problem.cap = form.cap;
+    const std::string cap = scoresOf(problem);
     problem.spread = form.spread;
     Compiled dense = compile(form.type, 64, tiling, "all", "", cap);
     ASSERT_FALSE(dense.ptx.empty());
@@ -738,9 +707,12 @@ TEST_F(WarpKernels, AssemblerFindsNothingSlow) {
       if (rule.checkSums)
         continue; // not of functions
       // With and, in f16 and beyond its reach, without bounds.
-      for (const char *cap : {"30", "60"})
+      for (double cap : {30, 60}) {
+        Problem capped{};
+        capped.cap = cap;
         judge(rule.element, headDim, textOf(rule), {{overOf(rule)}},
-              capOf(cap));
+              scoresOf(capped));
+      }
     }
   // And some that tables may come to.
   for (auto [type, headDim, tiling, over] :

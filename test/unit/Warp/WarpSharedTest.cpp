@@ -88,18 +88,10 @@ TEST_F(WarpKernels, SharedListsOfOtherGroups) {
 /// What asks for the head and the place of a row, of which a warpgroup has
 /// several heads'.
 TEST_F(WarpKernels, SharedListsWithScoresAndWindows) {
-  const char *cap = R"((%logit, %query, %key, %head) {
-      %c = arith.constant 2.0 : f32
-      %share = arith.divf %logit, %c : f32
-      %bound = math.tanh %share : f32
-      %capped = arith.mulf %bound, %c : f32
-      %h = arith.sitofp %head : i32 to f32
-      %z = arith.addf %capped, %h : f32
-      shed.yield %z : f32
-    })";
   Problem problem{100, 100, 6, 2, 0.25f};
   problem.cap = 2;
   problem.bias = 1;
+  const std::string cap = scoresOf(problem);
   uint64_t seed = 1;
   for (int64_t group : {32, 64}) {
     Compiled code = compileShared("bf16", 64, two, group, "uint16", cap);

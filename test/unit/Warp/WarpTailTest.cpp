@@ -92,22 +92,8 @@ TEST_F(WarpKernels, TailsWithScoresAndWindows) {
       problem.slope = 0.01;
       problem.moved = true;
     }
-    Compiled code = compile("bf16", 64, tiling, over, "int32",
-                            std::string(R"((%logit, %query, %key, %head) {
-      %c = arith.constant 2.0 : f32
-      %share = arith.divf %logit, %c : f32
-      %bound = math.tanh %share : f32
-      %capped = arith.mulf %bound, %c : f32
-)") + (asksPosition ? R"(      %d = arith.subi %query, %key : i32
-      %r = arith.sitofp %d : i32 to f32
-      %a = math.absf %r : f32
-      %t = arith.constant 0.01 : f32
-      %u = arith.mulf %a, %t : f32
-      %y = arith.subf %capped, %u : f32
-      shed.yield %y : f32
-    })"
-                    : R"(      shed.yield %capped : f32
-    })"));
+    Compiled code =
+        compile("bf16", 64, tiling, over, "int32", scoresOf(problem));
     ASSERT_FALSE(code.ptx.empty());
     for (int64_t keep : {20, 96, 140}) {
       Lists lists{64, keep};

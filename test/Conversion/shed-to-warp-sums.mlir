@@ -5,12 +5,21 @@
 // its rows have, and only where a sum gets too large products on their way are
 // waited for, maxima raised to the part's and the part weighed anew. Products of
 // the first part are of a fragment, those behind it fly in either branch, which
-// the warps of a warpgroup take together.
+// the warps of a warpgroup take together. The first tile begins with the maxima of
+// its first part, for rows that have met no key.
 // CHECK-LABEL: llvm.func @checked
-// CHECK: scf.for {{.*}} iter_args(%[[C:.*]] = %{{.*}}, %[[M:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}})
+// CHECK: scf.for %[[TILE:.*]] = {{.*}} iter_args(%[[C:.*]] = %{{.*}}, %[[BEFORE:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}})
+// CHECK: %[[BEGINS:.*]] = arith.cmpi eq, %[[TILE]],
 // CHECK: warp.wait
-// CHECK-NOT: warp.reduce max
 // CHECK: %[[PART:.*]] = warp.slice %[[WHOLE:.*]] from 0
+// CHECK: %[[M:.*]] = scf.if %[[BEGINS]] -> (!warp.fragment<1, f32>)
+// CHECK: %[[FIRST:.*]] = warp.reduce max %[[PART]]
+// CHECK: warp.combine max %[[FIRST]]
+// CHECK: warp.map({{.*}}, %[[BEFORE]])
+// CHECK: arith.select
+// CHECK: else
+// CHECK-NEXT: scf.yield %[[BEFORE]]
+// CHECK-NOT: warp.reduce max
 // CHECK: %[[W:.*]] = warp.map(%[[PART]], %[[M]])
 // CHECK: math.exp2
 // CHECK: %[[SUM:.*]] = warp.reduce add %[[W]] into %[[L]]
@@ -110,6 +119,38 @@ shed.kernel @checked_without_bounds attention element(bf16) head_dim(128) tiling
     shed.yield %n : !shed.softmax
   }
   shed.store %s1
+}
+
+// -----
+
+// Behind a pass, rows have met keys: the next one does not begin anew.
+
+// CHECK-LABEL: llvm.func @checked_later
+// CHECK: scf.for
+// CHECK: scf.if {{.*}} -> (!warp.fragment<1, f32>)
+// CHECK: scf.for
+// CHECK-NOT: -> (!warp.fragment<1, f32>)
+// CHECK: llvm.return
+shed.kernel @checked_later attention element(bf16) head_dim(64) encoding(int32) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 208, check_sums = true>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  %s1 = shed.for_keys over #shed.sinks<4> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  %s2 = shed.for_keys over #shed.list<0, group = 64> skip [#shed.sinks<4>] init(%s1) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s2
 }
 
 // -----

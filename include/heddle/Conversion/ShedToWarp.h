@@ -10,8 +10,9 @@
 //   tile of queries   a !warp.tile
 //   keys              where the first one stands, how many there are from it
 //                     on, the end of the rows, before which key they are
-//                     skipped (i32 each), the list that names them or null, and
-//                     how many there are of it, or else of rows (i32)
+//                     skipped (i32 each), the list that names them or null, how
+//                     many there are of it, or else of rows (i32), and whether
+//                     rows have met none before them (i1, a hint)
 //   tile of keys      a !warp.tile, then the keys
 //   tile of logits    a fragment for each part of a tile, what all are to be
 //                     multiplied by (f32), and whether what lies behind the

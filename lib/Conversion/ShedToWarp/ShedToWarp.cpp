@@ -50,7 +50,8 @@ static void convertTypes(TypeConverter &converter, const WarpTask &task) {
     return warp::FragmentType::get(context, columns, f32);
   };
   auto addKeys = [=](Types &types) {
-    types.append({i32, i32, i32, i32, pointer, i32});
+    types.append({i32, i32, i32, i32, pointer, i32,
+                  IntegerType::get(context, 1)});
   };
   converter.addConversion([](Type type) { return type; });
   converter.addConversion([=, &task](shed::TileType type, Types &types) {

@@ -132,6 +132,27 @@ static Value weigh(WarpBuilder &v, Value logits, Value factor, Value maximum) {
                });
 }
 
+/// Of rows that have met no key, the maximum of their first ones: sums would
+/// find that these have none, but weigh them for it. The same as they would,
+/// so a row's bits do not depend on which tile is taken for the first.
+static Value beginMaximum(WarpBuilder &v, Value logits, Value factor,
+                          Value maximum, Value begins) {
+  if (matchPattern(begins, m_Zero()))
+    return maximum;
+  return v.choose(
+      begins, maximum.getType(),
+      [&]() -> Values {
+        return {v.map(
+            v.fragment(1), {topOf(v, logits, factor), maximum},
+            [&](ValueRange element, Value, Value) {
+              Value none = v.real(std::numeric_limits<float>::lowest());
+              Value met = v.compare(CmpFPredicate::OGT, element[1], none);
+              return v.select(met, element[1], v.maxf(element[0], none));
+            })};
+      },
+      [&]() -> Values { return {maximum}; })[0];
+}
+
 /// The weights of a part of a tile, relative to maxima of parts before, and
 /// sums with them. Where a row's sum gets too large, its maximum is raised to
 /// the part's or further, all that is summed so far is scaled and the part
@@ -218,6 +239,9 @@ static Results update(RewriteBuilder &v, const AttentionTask &t,
       if (!endMasked)
         weights = maskEnd(v, t, weights, 0.0f, own);
     } else if (checksSums) {
+      if (!i)
+        state.maximum = beginMaximum(v, part, logits.factor, state.maximum,
+                                     keys.begins);
       weights = weighBySums(v, t, part, logits.factor, state, sums);
     } else {
       weights = weigh(v, part, logits.factor, state.maximum);

@@ -5,18 +5,17 @@
 // its rows have, and only where a sum gets too large products on their way are
 // waited for, maxima raised to the part's and the part weighed anew. Products of
 // the first part are of a fragment, those behind it fly in either branch, which
-// the warps of a warpgroup take together. The first tile begins with the maxima of
-// its first part, for rows that have met no key.
+// the warps of a warpgroup take together. Rows that have met no tile begin with the
+// maxima of its first part.
 // CHECK-LABEL: llvm.func @checked
-// CHECK: scf.for %[[TILE:.*]] = {{.*}} iter_args(%[[C:.*]] = %{{.*}}, %[[BEFORE:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}})
-// CHECK: %[[BEGINS:.*]] = arith.cmpi eq, %[[TILE]],
+// CHECK: %[[NONE:.*]] = arith.constant true
+// CHECK: scf.for {{.*}} iter_args(%[[C:.*]] = %{{.*}}, %[[BEFORE:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}}, %[[EMPTY:.*]] = %[[NONE]])
 // CHECK: warp.wait
 // CHECK: %[[PART:.*]] = warp.slice %[[WHOLE:.*]] from 0
-// CHECK: %[[M:.*]] = scf.if %[[BEGINS]] -> (!warp.fragment<1, f32>)
+// CHECK: %[[M:.*]] = scf.if %[[EMPTY]] -> (!warp.fragment<1, f32>)
 // CHECK: %[[FIRST:.*]] = warp.reduce max %[[PART]]
 // CHECK: warp.combine max %[[FIRST]]
-// CHECK: warp.map({{.*}}, %[[BEFORE]])
-// CHECK: arith.select
+// CHECK: arith.maxnumf
 // CHECK: else
 // CHECK-NEXT: scf.yield %[[BEFORE]]
 // CHECK-NOT: warp.reduce max
@@ -123,14 +122,13 @@ shed.kernel @checked_without_bounds attention element(bf16) head_dim(128) tiling
 
 // -----
 
-// Behind a pass, rows have met keys: the next one does not begin anew.
+// The next pass begins where the one before had no tile.
 
 // CHECK-LABEL: llvm.func @checked_later
-// CHECK: scf.for
-// CHECK: scf.if {{.*}} -> (!warp.fragment<1, f32>)
-// CHECK: scf.for
-// CHECK-NOT: -> (!warp.fragment<1, f32>)
-// CHECK: llvm.return
+// CHECK: %[[SINKS:.*]]:4 = scf.for
+// CHECK: scf.yield {{.*}}, %false{{.*}} : !warp.fragment<64, f32>, !warp.fragment<1, f32>, !warp.fragment<1, f32>, i1
+// CHECK: scf.for {{.*}} iter_args({{.*}} = %[[SINKS]]#0, {{.*}} = %[[SINKS]]#1, {{.*}} = %[[SINKS]]#2, %[[EMPTY:.*]] = %[[SINKS]]#3)
+// CHECK: scf.if %[[EMPTY]] -> (!warp.fragment<1, f32>)
 shed.kernel @checked_later attention element(bf16) head_dim(64) encoding(int32) tiling(#shed.wgmma_tiling<consumers = 1, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 208, check_sums = true>) {
   %q = shed.load_queries : !shed.tile<queries, channels, bf16>
   %s0 = shed.softmax_init : !shed.softmax

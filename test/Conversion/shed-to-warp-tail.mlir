@@ -8,13 +8,13 @@
 // CHECK: %[[KEYS:.*]] = arith.constant 160
 // CHECK: %[[WHOLE:.*]] = arith.divui %[[COUNT:.*]], %[[KEYS]]
 // CHECK: %[[TILES:.*]] = arith.select %{{.*}}, %[[WHOLE]]
-// CHECK: %[[SO_FAR:.*]]:3 = scf.for {{.*}} to %[[TILES]]
+// CHECK: %[[SO_FAR:.*]]:4 = scf.for {{.*}} to %[[TILES]]
 // CHECK: warp.read_rows {{.*}} <160>
 // CHECK: warp.multiply {{.*}} -> <160, held = 0>
 // CHECK-NOT: arith.cmpi slt
 // CHECK: warp.slice {{.*}} from 0 : <160, f32> -> <80, f32>
 // CHECK: warp.slice {{.*}} from 80
-// CHECK: scf.yield %{{.*}} : !warp.fragment<128, f32>, !warp.fragment<1, f32>, !warp.fragment<1, f32>
+// CHECK: scf.yield %{{.*}} : !warp.fragment<128, f32>, !warp.fragment<1, f32>, !warp.fragment<1, f32>, i1
 // CHECK: %[[FULL:.*]] = arith.divui %[[LENGTH:[^,]*]],
 // CHECK: %[[BEFORE:.*]] = arith.muli %[[FULL]]
 // CHECK: %[[LEFT:.*]] = arith.subi %[[LENGTH]], %[[BEFORE]]
@@ -22,7 +22,7 @@
 // CHECK: %[[UP:.*]] = arith.addi %[[LEFT]], %[[MORE]]
 // CHECK: %[[OF_TAIL:.*]] = arith.divui %[[UP]]
 // CHECK: %[[TAILS:.*]] = arith.select %{{.*}}, %[[OF_TAIL]]
-// CHECK: scf.for {{.*}} to %[[TAILS]] {{.*}} iter_args(%{{.*}} = %[[SO_FAR]]#0, %{{.*}} = %[[SO_FAR]]#1, %{{.*}} = %[[SO_FAR]]#2)
+// CHECK: scf.for {{.*}} to %[[TAILS]] {{.*}} iter_args(%{{.*}} = %[[SO_FAR]]#0, %{{.*}} = %[[SO_FAR]]#1, %{{.*}} = %[[SO_FAR]]#2, %{{.*}} = %[[SO_FAR]]#3)
 // CHECK: warp.read_rows {{.*}} <96>
 // CHECK: warp.multiply {{.*}} -> <96, held = 0>
 // CHECK: arith.cmpi slt

@@ -136,6 +136,24 @@ shed.kernel @skips_list attention element(bf16) head_dim(128) tiling(#shed.wgmma
 
 // -----
 
+// A block's rows have one list.
+shed.kernel @smaller_groups attention element(bf16) head_dim(128) encoding(int32) tiling(#shed.wgmma_tiling<consumers = 2, keys = 64, stages = 2, parts = 1, producer_registers = 40, consumer_registers = 232>) {
+  %q = shed.load_queries : !shed.tile<queries, channels, bf16>
+  %s0 = shed.softmax_init : !shed.softmax
+  // expected-error @+1 {{has no form for warpgroups: a block has 128 rows, which do not divide its list's groups of 64}}
+  %s1 = shed.for_keys over #shed.list<0, group = 64> init(%s0) : !shed.softmax {
+  ^bb0(%keys: !shed.keys, %s: !shed.softmax):
+    %k = shed.load_keys %keys : !shed.tile<keys, channels, bf16>
+    %v = shed.load_values %keys : !shed.tile<keys, channels, bf16>
+    %l = shed.dot %q, %k : !shed.tile<queries, channels, bf16>, !shed.tile<keys, channels, bf16>
+    %n = shed.softmax_update %s, %l, %v : !shed.tile<keys, channels, bf16>
+    shed.yield %n : !shed.softmax
+  }
+  shed.store %s1
+}
+
+// -----
+
 // A function that asks where rows and keys stand: keys stand at their numbers, or where the arguments say.
 // CHECK-LABEL: llvm.func @distance
 // CHECK: scf.for

@@ -10,14 +10,14 @@
 //   tile of queries   a !warp.tile
 //   keys              where the first one stands, how many there are from it
 //                     on, the end of the rows, before which key they are
-//                     skipped (i32 each), the list that names them or null, how
-//                     many there are of it, or else of rows (i32), and whether
-//                     rows have met none before them (i1, a hint)
+//                     skipped (i32 each), the list that names them or null, and
+//                     how many there are of it, or else of rows (i32)
 //   tile of keys      a !warp.tile, then the keys
 //   tile of logits    a fragment for each part of a tile, what all are to be
 //                     multiplied by (f32), and whether what lies behind the
 //                     last key is -inf already (a constant i1)
-//   softmax           fragments: contexts, maxima, sums (a part of it a lane)
+//   softmax           fragments: contexts, maxima, sums (a part of it a lane);
+//                     where sums are checked, whether no tile was added (i1)
 //   lse               a fragment: a value a column, negated
 //   mass              for each group of a warpgroup where its scores lie, and 1
 //                     over its rows

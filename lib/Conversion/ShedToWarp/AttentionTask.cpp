@@ -91,7 +91,10 @@ LogicalResult AttentionTask::verifyForm() {
   if (kernel.getKind() != shed::KernelKind::Attention)
     return kernel.emitOpError("has no form for warpgroups, which have kernels "
                               "of attention and selection");
-  if (failed(verifyRule(entries && !entries->blockKeys ? "list" : "all")))
+  StringRef over = "all";
+  if (entries)
+    over = entries->blockKeys ? "blocks" : "list";
+  if (failed(verifyRule(over)))
     return failure();
   if (kernel.getPerLayer())
     return kernel.emitOpError(
@@ -137,6 +140,11 @@ LogicalResult AttentionTask::verifyForm(shed::ForKeysOp loop) {
   if (entries->blockKeys % tiling.getKeys())
     return refuse("tiles of " + Twine(tiling.getKeys()) +
                   " keys do not divide blocks of " + Twine(entries->blockKeys));
+  // A block has one list.
+  if (!sharedLists && entries->group % taskRows)
+    return refuse("a block has " + Twine(taskRows) +
+                  " rows, which do not divide its list's groups of " +
+                  Twine(entries->group));
   if (tiling.getKeyShares() > 1)
     return refuse("blocks divide keys among them where there are no lists");
   if (!entries->blockKeys && tiling.getTma())

@@ -32,7 +32,6 @@ TileKeys::TileKeys(ValueRange operand, int64_t columns) : columns(columns) {
   skipped = operand[3];
   list = operand[4];
   count = operand[5];
-  begins = operand[6];
 }
 
 bool TileKeys::isListed() const { return !list.getDefiningOp<LLVM::ZeroOp>(); }
@@ -93,7 +92,6 @@ struct KeyPass {
   std::optional<KeyList> list; ///< of keys or of blocks
   Value skipped;               ///< i32: keys of a list before it do not count
   Value before;                ///< i32: of a tail, the list's keys before it
-  bool begins;                 ///< rows have met no key in passes before
 };
 
 } // namespace
@@ -103,7 +101,6 @@ static KeyPass passOf(WarpBuilder &v, const AttentionTask &t,
   const int64_t keys = t.tileKeys;
   auto over = cast<shed::KeySet>(op.getOver());
   KeyPass pass;
-  pass.begins = op.getInit().getDefiningOp<shed::SoftmaxInitOp>() != nullptr;
   pass.end = t.n;
   auto skip = llvm::to_vector(op.getSkip().getAsRange<shed::KeySet>());
   if (!skip.empty())
@@ -162,18 +159,15 @@ static TileKeys keysOf(WarpBuilder &v, const AttentionTask &t,
                        const KeyPass &pass, Value tile) {
   const int64_t keys = t.tileKeys;
   Value skipped = pass.skipped ? pass.skipped : v.word(0);
-  Value begins = pass.begins ? v.compare(CmpIPredicate::eq, tile, int64_t(0))
-                             : v.bit(false);
   if (!pass.list || !pass.list->blockKeys) {
     Value rank = v.mul(tile, keys);
     if (pass.before)
       rank = v.add(rank, pass.before);
     Value left = v.sub(pass.count, rank);
     if (pass.list)
-      return {rank,       left,   pass.end, skipped, pass.list->base,
-              pass.count, begins, keys};
+      return {rank, left, pass.end, skipped, pass.list->base, pass.count, keys};
     Value first = pass.first ? v.add(pass.first, rank) : rank;
-    return {first, left, pass.end, skipped, v.null(), t.n, begins, keys};
+    return {first, left, pass.end, skipped, v.null(), t.n, keys};
   }
   const int64_t parts = pass.list->blockKeys / keys;
   Value block = entryOf(v, *pass.list, v.quotient(tile, parts));
@@ -182,7 +176,7 @@ static TileKeys keysOf(WarpBuilder &v, const AttentionTask &t,
                                pass.list->split, pass.list->blockKeys);
   Value first = v.add(range.first, v.mul(v.remainder(tile, parts), keys));
   Value end = v.select(gone, v.word(0), range.end);
-  return {first, v.sub(end, first), end, skipped, v.null(), t.n, begins, keys};
+  return {first, v.sub(end, first), end, skipped, v.null(), t.n, keys};
 }
 
 /// The loop over a pass's tiles. What loads keys and values goes before all

@@ -27,7 +27,7 @@ namespace mlir::heddle {
 
 /// The keys of a tile, or of a part of one.
 struct TileKeys {
-  static constexpr int values = 7;
+  static constexpr int values = 6;
 
   Value first;   ///< i32: the first one's row, or its place in the list
   Value left;    ///< i32: how many there are from it on, at most 0 if none
@@ -36,19 +36,18 @@ struct TileKeys {
   Value list;    ///< where a list that names them begins; null: they follow
                  ///< each other
   Value count;   ///< i32: keys of the list, or of the sequence
-  Value begins;  ///< i1: the first ones that rows meet; a hint
   int64_t columns = 0;
   int64_t from = 0; ///< the part's first column in the tile
 
   /// Of the last values of an operand.
   TileKeys(ValueRange operand, int64_t columns);
   TileKeys(Value first, Value left, Value end, Value skipped, Value list,
-           Value count, Value begins, int64_t columns)
+           Value count, int64_t columns)
       : first(first), left(left), end(end), skipped(skipped), list(list),
-        count(count), begins(begins), columns(columns) {}
+        count(count), columns(columns) {}
 
   SmallVector<Value, values> get() const {
-    return {first, left, end, skipped, list, count, begins};
+    return {first, left, end, skipped, list, count};
   }
   /// So many of them, from one on.
   TileKeys part(WarpBuilder &v, int64_t from, int64_t columns) const;
@@ -77,11 +76,18 @@ struct LogitParts {
 /// The sum is in parts, one a lane.
 struct RunningSoftmax {
   Value context, maximum, sum;
+  Value empty; ///< i1: no tile was added; only where sums are checked
 
   RunningSoftmax() = default;
   explicit RunningSoftmax(ValueRange operand)
-      : context(operand[0]), maximum(operand[1]), sum(operand[2]) {}
-  SmallVector<Value> get() const { return {context, maximum, sum}; }
+      : context(operand[0]), maximum(operand[1]), sum(operand[2]),
+        empty(operand.size() > 3 ? operand[3] : Value()) {}
+  SmallVector<Value> get() const {
+    SmallVector<Value> all = {context, maximum, sum};
+    if (empty)
+      all.push_back(empty);
+    return all;
+  }
 };
 
 //===----------------------------------------------------------------------===//

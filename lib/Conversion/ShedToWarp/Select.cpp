@@ -348,7 +348,7 @@ void SelectTask::populate(WarpPatterns patterns) const {
     v.loop(v.word(0), t.tiles, 1, [&](Value tile) {
       Value first = v.mul(tile, t.tileKeys);
       TileKeys keys(first, v.sub(t.n, first), t.n, v.word(0), v.null(), t.n,
-                    v.bit(false), t.tileKeys);
+                    t.tileKeys);
       v.rewriter.replaceAllUsesWith(body.getArgument(0), keys.get());
       v.rewriter.replaceAllUsesWith(body.getArgument(1), mass);
       v.take(body.without_terminator());

@@ -50,8 +50,7 @@ static void convertTypes(TypeConverter &converter, const WarpTask &task) {
     return warp::FragmentType::get(context, columns, f32);
   };
   auto addKeys = [=](Types &types) {
-    types.append({i32, i32, i32, i32, pointer, i32,
-                  IntegerType::get(context, 1)});
+    types.append({i32, i32, i32, i32, pointer, i32});
   };
   converter.addConversion([](Type type) { return type; });
   converter.addConversion([=, &task](shed::TileType type, Types &types) {
@@ -72,6 +71,8 @@ static void convertTypes(TypeConverter &converter, const WarpTask &task) {
   });
   converter.addConversion([=, &task](shed::SoftmaxType, Types &types) {
     types.append({fragment(task.channels), fragment(1), fragment(1)});
+    if (task.tiling.getCheckSums())
+      types.push_back(IntegerType::get(context, 1));
     return success();
   });
   converter.addConversion([=, &task](shed::LseType) -> Type {

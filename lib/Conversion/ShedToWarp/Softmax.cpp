@@ -132,25 +132,21 @@ static Value weigh(WarpBuilder &v, Value logits, Value factor, Value maximum) {
                });
 }
 
-/// Of rows that have met no key, the maximum of their first ones: sums would
-/// find that these have none, but weigh them for it. The same as they would,
-/// so a row's bits do not depend on which tile is taken for the first.
-static Value beginMaximum(WarpBuilder &v, Value logits, Value factor,
-                          Value maximum, Value begins) {
-  if (matchPattern(begins, m_Zero()))
-    return maximum;
+/// The maxima to begin with. Rows that have met no key take those of their
+/// first ones: sums would find the same, but weigh these for it.
+static Value beginMaximum(WarpBuilder &v, const RunningSoftmax &state,
+                          Value logits, Value factor) {
   return v.choose(
-      begins, maximum.getType(),
+      state.empty, state.maximum.getType(),
       [&]() -> Values {
+        Value top = topOf(v, logits, factor);
         return {v.map(
-            v.fragment(1), {topOf(v, logits, factor), maximum},
-            [&](ValueRange element, Value, Value) {
-              Value none = v.real(std::numeric_limits<float>::lowest());
-              Value met = v.compare(CmpFPredicate::OGT, element[1], none);
-              return v.select(met, element[1], v.maxf(element[0], none));
+            v.fragment(1), top, [&](ValueRange element, Value, Value) {
+              return v.maxf(element[0],
+                            v.real(std::numeric_limits<float>::lowest()));
             })};
       },
-      [&]() -> Values { return {maximum}; })[0];
+      [&]() -> Values { return {state.maximum}; })[0];
 }
 
 /// The weights of a part of a tile, relative to maxima of parts before, and
@@ -240,8 +236,7 @@ static Results update(RewriteBuilder &v, const AttentionTask &t,
         weights = maskEnd(v, t, weights, 0.0f, own);
     } else if (checksSums) {
       if (!i)
-        state.maximum = beginMaximum(v, part, logits.factor, state.maximum,
-                                     keys.begins);
+        state.maximum = beginMaximum(v, state, part, logits.factor);
       weights = weighBySums(v, t, part, logits.factor, state, sums);
     } else {
       weights = weigh(v, part, logits.factor, state.maximum);
@@ -253,6 +248,8 @@ static Results update(RewriteBuilder &v, const AttentionTask &t,
     sums = v.multiply(rounded, values, sums, false, i * columns);
   }
   state.context = v.wait(sums);
+  if (checksSums)
+    state.empty = v.bit(false);
   return {state.get()};
 }
 
@@ -384,8 +381,11 @@ void mlir::heddle::populateSoftmaxPatterns(WarpPatterns patterns,
     // Not -inf, so that a row that has met no key yet has differences, too: its
     // masked logits, -inf, still give no weight.
     const float first = t.bounded ? 0.0f : std::numeric_limits<float>::lowest();
-    return Results{
-        {v.splat(t.channels, 0.0f), v.splat(1, first), v.splat(1, 0.0f)}};
+    Values state = {v.splat(t.channels, 0.0f), v.splat(1, first),
+                    v.splat(1, 0.0f)};
+    if (t.tiling.getCheckSums())
+      state.push_back(v.bit(true));
+    return Results{state};
   });
   patterns.add<shed::SoftmaxUpdateOp>([&](RewriteBuilder &v, auto, auto in) {
     return update(v, t, RunningSoftmax(in.getState()),

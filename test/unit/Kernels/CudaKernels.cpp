@@ -59,8 +59,10 @@ std::optional<CudaKernel> test::compilePortable(shed::KernelOp kernel) {
   return codeOf(*module, "sm_80");
 }
 
-/// Tiles of 64 rows and keys for every kind of kernel.
-static std::vector<shed::WgmmaRule> smallTiles(shed::KernelOp kernel) {
+/// Tiles of 64 rows and keys for every kind of kernel, some of them in parts, by
+/// sums, in turns, with tails or in one ring.
+static std::vector<shed::WgmmaRule> smallTiles(shed::KernelOp kernel,
+                                               std::mt19937 &random) {
   std::vector<shed::WgmmaRule> rules;
   for (const char *over : {"all", "list", "blocks", "range", "union"}) {
     shed::WgmmaRule rule;
@@ -74,18 +76,32 @@ static std::vector<shed::WgmmaRule> smallTiles(shed::KernelOp kernel) {
     rule.producerRegisters = 40;
     rule.consumerRegisters = 232;
     rule.positions = true;
-    rules.push_back(rule);
+    for (bool sums : {true, false}) {
+      shed::WgmmaRule more = rule;
+      more.checkSums = sums;
+      more.positions = !sums;
+      more.parts = random() % 2 ? 2 : 1;
+      more.queryStages = static_cast<int64_t>(random() % 3);
+      more.oneRing = random() % 2;
+      more.stages = more.oneRing ? 3 : 2;
+      if (rule.over == "list")
+        more.tailKeys = random() % 2 ? 16 : 0;
+      rules.push_back(more);
+    }
+    if (rule.over == "all") {
+      rules.push_back(rule);
+      rules.back().over = "scores";
+    }
   }
-  rules.push_back(rules.front());
-  rules.back().over = "scores";
   return rules;
 }
 
-std::optional<CudaKernel> test::compileForWarpgroups(shed::KernelOp kernel) {
+std::optional<CudaKernel> test::compileForWarpgroups(shed::KernelOp kernel,
+                                                     std::mt19937 &random) {
   OwningOpRef<ModuleOp> module = moduleOf(kernel);
   MLIRContext *context = module->getContext();
   PassManager choosing(context);
-  choosing.addPass(shed::createShedChooseWgmmaTiles(smallTiles(kernel)));
+  choosing.addPass(shed::createShedChooseWgmmaTiles(smallTiles(kernel, random)));
   if (failed(choosing.run(*module))) {
     ADD_FAILURE() << "no tiling can be chosen";
     return std::nullopt;

@@ -331,7 +331,7 @@ TEST_P(Rewired, MeansTheSameEverywhere) {
     SCOPED_TRACE(ir);
     const std::optional<CudaKernel> portable = compilePortable(kernel);
     const std::optional<CudaKernel> own =
-        form.headDim % 64 ? std::nullopt : compileForWarpgroups(kernel);
+        form.headDim % 64 ? std::nullopt : compileForWarpgroups(kernel, random);
     if (!portable)
       return;
     byWarpgroups += own.has_value();

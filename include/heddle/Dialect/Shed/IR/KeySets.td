@@ -19,8 +19,8 @@ include "heddle/Dialect/Shed/IR/ShedBase.td"
 def Shed_KeySet : AttrInterface<"KeySet"> {
   let cppNamespace = "::mlir::shed";
   let description = [{
-    A set of pairs (query, key), as a kernel on tiles asks for it. Which set it is
-    nobody asks. It goes by positions: then the keys that a tile may need are a
+    A set of pairs (query, key), as a kernel on tiles asks for it. But for all keys, which need no mask, nobody asks
+    which set it is. It goes by positions: then the keys that a tile may need are a
     range, of which a mask keeps a row's own. Or it goes by the entries of lists,
     one for some rows, each of which stands for a key or a block of keys.
 

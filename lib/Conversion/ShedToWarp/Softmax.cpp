@@ -140,8 +140,8 @@ static Value beginMaximum(WarpBuilder &v, const RunningSoftmax &state,
       state.empty, state.maximum.getType(),
       [&]() -> Values {
         Value top = topOf(v, logits, factor);
-        return {v.map(
-            v.fragment(1), top, [&](ValueRange element, Value, Value) {
+        return {
+            v.map(v.fragment(1), top, [&](ValueRange element, Value, Value) {
               return v.maxf(element[0],
                             v.real(std::numeric_limits<float>::lowest()));
             })};

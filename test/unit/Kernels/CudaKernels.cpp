@@ -59,8 +59,8 @@ std::optional<CudaKernel> test::compilePortable(shed::KernelOp kernel) {
   return codeOf(*module, "sm_80");
 }
 
-/// Tiles of 64 rows and keys for every kind of kernel, some of them in parts, by
-/// sums, in turns, with tails or in one ring.
+/// Tiles of 64 rows and keys for every kind of kernel, some of them in parts,
+/// by sums, in turns, with tails or in one ring.
 static std::vector<shed::WgmmaRule> smallTiles(shed::KernelOp kernel,
                                                std::mt19937 &random) {
   std::vector<shed::WgmmaRule> rules;
@@ -101,7 +101,8 @@ std::optional<CudaKernel> test::compileForWarpgroups(shed::KernelOp kernel,
   OwningOpRef<ModuleOp> module = moduleOf(kernel);
   MLIRContext *context = module->getContext();
   PassManager choosing(context);
-  choosing.addPass(shed::createShedChooseWgmmaTiles(smallTiles(kernel, random)));
+  choosing.addPass(
+      shed::createShedChooseWgmmaTiles(smallTiles(kernel, random)));
   if (failed(choosing.run(*module))) {
     ADD_FAILURE() << "no tiling can be chosen";
     return std::nullopt;

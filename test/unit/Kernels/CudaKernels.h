@@ -34,8 +34,8 @@ std::optional<CudaKernel> codeOf(mlir::ModuleOp module, const char *target);
 /// By products of warps, for sm_80. Fails the test where there is no code.
 std::optional<CudaKernel> compilePortable(mlir::shed::KernelOp kernel);
 
-/// By products of warpgroups, for sm_90a, with some tiling. None, and nothing is wrong, where the
-/// kernel has no such form.
+/// By products of warpgroups, for sm_90a, with some tiling. None, and nothing
+/// is wrong, where the kernel has no such form.
 std::optional<CudaKernel> compileForWarpgroups(mlir::shed::KernelOp kernel,
                                                std::mt19937 &random);
 

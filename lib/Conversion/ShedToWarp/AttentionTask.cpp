@@ -221,7 +221,13 @@ void AttentionTask::openTasks(WarpBuilder &v) {
   Value step = cluster > 1 ? v.clusters() : v.gridSize(NVVMBuilder::Axis::X);
   Value heads = field(v, v.i32(), offsetof(abi::AttentionArgs, heads));
   const int64_t together = taskRows * cluster;
-  Value ofHead = v.quotient(v.add(hasLists ? n : rows, together - 1), together);
+  // Groups of lists are of a sequence's places, of which some have rows, if
+  // any.
+  Value places = rows;
+  if (hasLists)
+    places =
+        v.select(v.compare(CmpIPredicate::sgt, rows, int64_t(0)), n, v.word(0));
+  Value ofHead = v.quotient(v.add(places, together - 1), together);
   std::optional<ShortTiles> shorter;
   if (hasShortTiles())
     shorter = findShortTiles(v, heads, step, ofHead);

@@ -42,6 +42,7 @@ heddle.plan @plan {
   heddle.selection @s columns(keep = 0.2, group = GROUP) by mean_probability on every(8)
   heddle.kernel @near attention [window(24), sinks(3)]
   heddle.kernel @mixed attention [columns(@s, group = GROUP), window(9), sinks(3)] writes_lse
+  heddle.kernel @listed attention [columns(@s, group = GROUP)]
   heddle.kernel @scored attention [sinks(6), window(20)] scores(%l, %q, %k) {
     %d = arith.subi %k, %q : i32
     %f = arith.sitofp %d : i32 to f32

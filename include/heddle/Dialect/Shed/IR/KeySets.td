@@ -19,10 +19,11 @@ include "heddle/Dialect/Shed/IR/ShedBase.td"
 def Shed_KeySet : AttrInterface<"KeySet"> {
   let cppNamespace = "::mlir::shed";
   let description = [{
-    A set of pairs (query, key), as a kernel on tiles asks for it. But for all keys, which need no mask, nobody asks
-    which set it is. It goes by positions: then the keys that a tile may need are a
-    range, of which a mask keeps a row's own. Or it goes by the entries of lists,
-    one for some rows, each of which stands for a key or a block of keys.
+    A set of pairs (query, key), as a kernel on tiles asks for it. Nobody asks
+    which set it is, but for all keys, which need no mask. It goes by positions:
+    then the keys that a tile may need are a range, of which a mask keeps a row's
+    own. Or it goes by the entries of lists, one for some rows, each of which
+    stands for a key or a block of keys.
 
     Arithmetic is built once for all machines, by a PairArithmetic: on scalars of
     any width or on vectors of them.
